@@ -1,0 +1,65 @@
+# Moeyard. SPDX-License-Identifier: Apache-2.0
+# Compiler settings, dependencies and the few functions that every folder uses.
+
+set(CMAKE_CXX_STANDARD 20)
+set(CMAKE_CXX_STANDARD_REQUIRED ON)
+set(CMAKE_CXX_EXTENSIONS OFF)
+set(CMAKE_POSITION_INDEPENDENT_CODE ON)
+set(CMAKE_LIBRARY_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/lib64)
+set(CMAKE_RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/bin)
+set(CMAKE_INSTALL_RPATH "$ORIGIN/../lib64;$ORIGIN")
+
+if(NOT CMAKE_CXX_COMPILER_LAUNCHER)
+  find_program(MOEYARD_CCACHE ccache)
+  if(MOEYARD_CCACHE)
+    # Several checkouts of one machine share the cache: paths below the base are made relative.
+    set(CMAKE_CXX_COMPILER_LAUNCHER
+        ${CMAKE_COMMAND} -E env CCACHE_BASEDIR=${CMAKE_SOURCE_DIR} CCACHE_NOHASHDIR=1 ${MOEYARD_CCACHE})
+    set(CMAKE_C_COMPILER_LAUNCHER ${CMAKE_CXX_COMPILER_LAUNCHER})
+  endif()
+endif()
+
+find_package(Threads REQUIRED)
+find_package(TBB REQUIRED)
+find_package(fmt REQUIRED)
+find_package(spdlog REQUIRED)
+find_package(nlohmann_json REQUIRED)
+find_package(CLI11 REQUIRED)
+find_package(tl-expected REQUIRED)
+find_package(dnnl REQUIRED)
+find_package(PkgConfig REQUIRED)
+pkg_check_modules(HWY REQUIRED IMPORTED_TARGET libhwy)
+
+# Settings of every target of ours: warnings are errors, and a * b + c is never contracted, as documented sums
+# round after each operation.
+add_library(moeyard_options INTERFACE)
+target_compile_options(moeyard_options INTERFACE
+  -Wall -Wextra -Werror -Wno-missing-field-initializers -ffp-contract=off -fvisibility-inlines-hidden)
+target_include_directories(moeyard_options INTERFACE ${PROJECT_SOURCE_DIR}/include)
+target_link_libraries(moeyard_options INTERFACE Threads::Threads)
+if(MOEYARD_SANITIZE)
+  target_compile_options(moeyard_options INTERFACE
+    -fsanitize=${MOEYARD_SANITIZE} -fno-sanitize-recover=all -fno-omit-frame-pointer -O1 -g1)
+  target_link_options(moeyard_options INTERFACE -fsanitize=${MOEYARD_SANITIZE})
+  target_compile_definitions(moeyard_options INTERFACE MOEYARD_SANITIZED)
+  if(MOEYARD_SANITIZE MATCHES "thread")
+    # TBB is opaque to the thread sanitizer: src/base/parallel.cc has a plain std::thread version.
+    target_compile_definitions(moeyard_options INTERFACE MOEYARD_PLAIN_THREADS)
+  endif()
+endif()
+
+# Headers of src/ and the libraries that code inside libmoeyard uses.
+add_library(moeyard_internal INTERFACE)
+target_include_directories(moeyard_internal INTERFACE ${PROJECT_SOURCE_DIR}/src)
+target_link_libraries(moeyard_internal INTERFACE
+  moeyard_options fmt::fmt spdlog::spdlog tl::expected nlohmann_json::nlohmann_json)
+
+# moeyard_tests(<links> <file> ...): every *_test.cc is a program and a ctest entry of its own.
+function(moeyard_tests links)
+  foreach(file ${ARGN})
+    get_filename_component(name ${file} NAME_WE)
+    add_executable(${name} ${file})
+    target_link_libraries(${name} PRIVATE ${links} GTest::gmock GTest::gtest_main)
+    add_test(NAME ${name} COMMAND ${name})
+  endforeach()
+endfunction()
