@@ -1,0 +1,307 @@
+// Moeyard. SPDX-License-Identifier: Apache-2.0
+#include "contract/check.h"
+
+#include <array>
+#include <cctype>
+#include <stdexcept>
+#include <vector>
+
+#include "base/errors.h"
+#include "contract/shape.h"
+
+namespace moeyard::contract {
+
+// What is worked out once per contract: the names that shapes may use, and each parameter's parsed shape.
+struct Compiled {
+  std::vector<std::string> names;  // dims first, then integer attributes
+  std::vector<Shape> shapes;       // by parameter
+  std::vector<const Param*> same_dtype_as;
+};
+
+namespace {
+
+constexpr std::size_t kMostNames = 64;
+using Values = std::array<std::optional<std::int64_t>, kMostNames>;
+
+const Param* find_param(const Description& about, std::string_view name) {
+  for (const Param& param : about.params)
+    if (param.name == name) return &param;
+  return nullptr;
+}
+
+std::unique_ptr<const Compiled> compile(const Description& about) {
+  auto compiled = std::make_unique<Compiled>();
+  for (const Dim& dim : about.dims) compiled->names.emplace_back(dim.name);
+  for (const Param& param : about.params)
+    if (param.access.integer != nullptr) compiled->names.emplace_back(param.name);
+  if (compiled->names.size() > kMostNames) throw std::invalid_argument("a contract has too many names");
+  for (const Param& param : about.params) {
+    compiled->shapes.push_back(parse_shape(param.shape, compiled->names));
+    const Param* twin = param.same_dtype_as.empty() ? nullptr : find_param(about, param.same_dtype_as);
+    if (twin == nullptr && !param.same_dtype_as.empty())
+      throw std::invalid_argument("a contract names no parameter");
+    compiled->same_dtype_as.push_back(twin);
+  }
+  return compiled;
+}
+
+// The arguments of one call under check.
+class Checker {
+ public:
+  Checker(const Contract& contract, std::string_view function, const void* args)
+      : contract_(contract), about_(contract.about()), function_(function), args_(const_cast<void*>(args)) {}
+
+  Status all() {
+    if (!about_.products.has(product())) return no_kernel();
+    MOEYARD_TRY(nulls());
+    MOEYARD_TRY(rules(Stage::nulls));
+    MOEYARD_TRY(every_tensor(&Checker::well_formed));
+    MOEYARD_TRY(rules(Stage::strings));
+    MOEYARD_TRY(every_tensor(&Checker::dtype));
+    MOEYARD_TRY(every_tensor(&Checker::format));
+    MOEYARD_TRY(rules(Stage::attributes));
+    MOEYARD_TRY(every_tensor(&Checker::shape));
+    MOEYARD_TRY(rules(Stage::shapes));
+    return every_tensor(&Checker::output);
+  }
+
+  std::string sentence(std::string_view subject, std::string_view must, std::string_view way_out) {
+    std::string text = fmt::format("{}: {} is {} but must {}", function_, subject, value_of(subject), must);
+    const std::string others = values_named_in(must, subject);
+    if (!others.empty()) text += fmt::format(" ({})", others);
+    if (!way_out.empty()) text += fmt::format("; {}", way_out);
+    return text;
+  }
+
+ private:
+  Status broken(std::int32_t code, std::string_view subject, std::string_view must,
+                std::string_view way_out = {}) {
+    return fail(code, TextCode::operator_parameter, "{}", sentence(subject, must, way_out));
+  }
+
+  Status no_kernel() {
+    return fail(ACLNN_ERR_INNER_FIND_KERNEL_ERROR, TextCode::operator_parameter,
+                "{}: no kernel on this product: {} does not exist on {}; set MOEYARD_SOC to a product that "
+                "has it, or to host",
+                function_, about_.name, name_of(product()));
+  }
+
+  Status nulls() {
+    for (const Param& param : about_.params) {
+      if (!param.required) continue;
+      const bool missing = param.access.tensor != nullptr ? !param.access.tensor(args_)->present()
+                           : param.access.list != nullptr ? !param.access.list(args_)->given
+                                                          : false;
+      if (missing)
+        return fail(about_.codes.null, TextCode::operator_parameter,
+                    "{}: {} is null but is required; pass {}", function_, param.name,
+                    param.access.list != nullptr ? "a tensor list" : "a tensor");
+    }
+    return {};
+  }
+
+  Status rules(Stage stage) {
+    const Product here = product();
+    for (const Rule& rule : about_.rules) {
+      if (rule.stage != stage || !rule.on.has(here) || rule.holds(args_)) continue;
+      return broken(rule.code != 0 ? rule.code : about_.codes.rule, rule.subject, rule.must, rule.way_out);
+    }
+    return {};
+  }
+
+  using TensorCheck = Status (Checker::*)(std::size_t index, const TensorView& view);
+  Status every_tensor(TensorCheck one) {
+    for (std::size_t index = 0; index < about_.params.size(); ++index) {
+      const Access& access = about_.params[index].access;
+      if (access.tensor != nullptr) {
+        const TensorView& view = *access.tensor(args_);
+        if (view.present()) MOEYARD_TRY((this->*one)(index, view));
+      } else if (access.list != nullptr) {
+        for (const TensorView& view : access.list(args_)->items)
+          if (view.present()) MOEYARD_TRY((this->*one)(index, view));
+      }
+    }
+    return {};
+  }
+
+  Status well_formed(std::size_t index, const TensorView& view) {
+    const Param& param = about_.params[index];
+    const DtypeInfo* info = find_dtype(view.dtype);
+    if (info == nullptr || info->bits == 0)
+      return refuse(about_.codes.dtype, param, view, "have a data type that tensors can hold");
+    if (view.rank > kMaxRank)
+      return refuse(ACLNN_ERR_PARAM_INVALID, param, view, "have at most 8 dimensions");
+    for (const std::int64_t size : view.dims())
+      if (size < 0) return refuse(ACLNN_ERR_PARAM_INVALID, param, view, "have no negative dimension");
+    std::int64_t elements = 1;
+    for (const std::int64_t size : view.dims())
+      if (__builtin_mul_overflow(elements, size, &elements) || elements > (INT64_C(1) << 56))
+        return refuse(ACLNN_ERR_PARAM_INVALID, param, view, "have fewer than 2^56 elements");
+    return {};
+  }
+
+  Status dtype(std::size_t index, const TensorView& view) {
+    const Param& param = about_.params[index];
+    if (!param.dtypes.has(view.dtype))
+      return refuse(about_.codes.dtype, param, view, fmt::format("be {}", names_of(param.dtypes)),
+                    "cast it first");
+    const Param* twin = contract_.compiled().same_dtype_as[index];
+    if (twin == nullptr) return {};
+    const TensorView* other = first_tensor(*twin);
+    if (other != nullptr && other->dtype != view.dtype)
+      return refuse(about_.codes.same_dtype, param, view,
+                    fmt::format("have the dtype of {}, {}", twin->name, name_of(other->dtype)),
+                    "cast one of them");
+    return {};
+  }
+
+  Status format(std::size_t index, const TensorView& view) {
+    if (view.format != ACL_FORMAT_FRACTAL_NZ) return {};
+    return refuse(about_.codes.format, about_.params[index], view, "not be in format FRACTAL_NZ",
+                  "pass it as ND");
+  }
+
+  Status shape(std::size_t index, const TensorView& view) {
+    const Param& param = about_.params[index];
+    const Shape& shape = contract_.compiled().shapes[index];
+    if (shape.alternatives.empty()) return {};
+    for (const ShapeAlternative& alternative : shape.alternatives) {
+      const auto named = static_cast<std::int32_t>(alternative.dims.size());
+      if (alternative.any_leading ? view.rank < named : view.rank != named) continue;
+      if (matches(alternative, view)) return {};
+      break;
+    }
+    std::string must = fmt::format("have shape ({})", shape.text);
+    const std::string known = values_named_in(shape.text, {});
+    if (!known.empty()) must += fmt::format(" with {}", known);
+    return refuse(about_.codes.shape, param, view, must);
+  }
+
+  bool matches(const ShapeAlternative& alternative, const TensorView& view) {
+    const std::size_t skip = static_cast<std::size_t>(view.rank) - alternative.dims.size();
+    for (std::size_t axis = 0; axis < alternative.dims.size(); ++axis) {
+      const DimRule& rule = alternative.dims[axis];
+      const std::int64_t size = view.shape[skip + axis];
+      if (rule.kind == DimRule::Kind::anything) continue;
+      for (const Term& term : rule.terms)
+        if (term.op == Term::Op::name) value_of_name(static_cast<std::size_t>(term.value));
+      if (const auto name = single_name(rule); name && !values_[*name]) {
+        values_[*name] = size;
+        continue;
+      }
+      const std::optional<std::int64_t> wanted = evaluate(rule.terms, values_);
+      if (!wanted || (rule.kind == DimRule::Kind::exactly ? size != *wanted : size < *wanted)) return false;
+    }
+    return true;
+  }
+
+  Status output(std::size_t index, const TensorView& view) {
+    const Param& param = about_.params[index];
+    if (param.direction == Direction::in) return {};
+    if (param.dense && !view.contiguous())
+      return refuse(ACLNN_ERR_PARAM_INVALID, param, view, "be contiguous",
+                    "write to a contiguous tensor and copy it");
+    if (view.overlaps_itself())
+      return refuse(ACLNN_ERR_PARAM_INVALID, param, view, "not overlap itself",
+                    "give each element its own place");
+    return {};
+  }
+
+  Status refuse(std::int32_t code, const Param& param, const TensorView& view, const std::string& must,
+                std::string_view way_out = {}) {
+    return fail(code, TextCode::operator_parameter, "{}: {} is {} but must {}{}{}", function_, param.name,
+                view.describe(), must, way_out.empty() ? "" : "; ", way_out);
+  }
+
+  const TensorView* first_tensor(const Param& param) {
+    if (param.access.tensor != nullptr) {
+      const TensorView* view = param.access.tensor(args_);
+      return view->present() ? view : nullptr;
+    }
+    for (const TensorView& view : param.access.list(args_)->items)
+      if (view.present()) return &view;
+    return nullptr;
+  }
+
+  // The value of a name of the contract, worked out when it is first needed.
+  const std::optional<std::int64_t>& value_of_name(std::size_t index) {
+    std::optional<std::int64_t>& value = values_[index];
+    if (value) return value;
+    if (index < about_.dims.size()) {
+      if (about_.dims[index].value != nullptr) value = about_.dims[index].value(args_);
+    } else {
+      value = find_param(about_, contract_.compiled().names[index])->access.integer(args_);
+    }
+    return value;
+  }
+
+  // A parameter's or dimension's value as text; empty if there is none (yet).
+  std::string value_of(std::string_view name) {
+    if (const Param* param = find_param(about_, name)) {
+      const Access& access = param->access;
+      if (access.tensor != nullptr) return access.tensor(args_)->describe();
+      if (access.list != nullptr) return describe(*access.list(args_));
+      if (access.integer != nullptr) return fmt::format("{}", access.integer(args_));
+      if (access.number != nullptr) return fmt::format("{}", access.number(args_));
+      return fmt::format("\"{}\"", access.text(args_));
+    }
+    for (std::size_t index = 0; index < about_.dims.size(); ++index)
+      if (about_.dims[index].name == name)
+        if (const auto& value = value_of_name(index)) return fmt::format("{}", *value);
+    return {};
+  }
+
+  static std::string describe(const TensorListView& list) {
+    if (!list.given) return "null";
+    std::string text = fmt::format("a list of {}", list.size());
+    for (const TensorView& view : list.items)
+      text += (&view == list.items.data() ? ": " : ", ") + view.describe();
+    return text;
+  }
+
+  // "W = 4, K = 8" for the names of parameters and dimensions that occur in a text.
+  std::string values_named_in(std::string_view text, std::string_view except) {
+    std::string found;
+    std::vector<std::string_view> seen{except};
+    auto is_word = [](char c) {
+      return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_' || c == '\'';
+    };
+    for (std::size_t begin = 0; begin < text.size();) {
+      if (!is_word(text[begin])) {
+        ++begin;
+        continue;
+      }
+      std::size_t end = begin;
+      while (end < text.size() && is_word(text[end])) ++end;
+      const std::string_view word = text.substr(begin, end - begin);
+      begin = end;
+      if (std::find(seen.begin(), seen.end(), word) != seen.end()) continue;
+      seen.push_back(word);
+      const std::string value = value_of(word);
+      if (!value.empty()) found += fmt::format("{}{} = {}", found.empty() ? "" : ", ", word, value);
+    }
+    return found;
+  }
+
+  const Contract& contract_;
+  const Description& about_;
+  const std::string_view function_;
+  void* const args_;
+  Values values_;
+};
+
+}  // namespace
+
+Contract::Contract(const Description& description) : about_(description), compiled_(compile(description)) {}
+Contract::~Contract() = default;
+
+Status check(const Contract& contract, std::string_view function, const void* args) {
+  return Checker(contract, function, args).all();
+}
+
+std::string explain(const Contract& contract, std::string_view function, const void* args,
+                    std::string_view subject, std::string_view must, std::string_view way_out) {
+  return Checker(contract, function, args).sentence(subject, must, way_out);
+}
+
+}  // namespace moeyard::contract
