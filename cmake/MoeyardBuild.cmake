@@ -54,12 +54,31 @@ target_include_directories(moeyard_internal INTERFACE ${PROJECT_SOURCE_DIR}/src)
 target_link_libraries(moeyard_internal INTERFACE
   moeyard_options fmt::fmt spdlog::spdlog tl::expected nlohmann_json::nlohmann_json)
 
-# moeyard_tests(<links> <file> ...): every *_test.cc is a program and a ctest entry of its own.
+# moeyard_tests(<links> <file> ... LABELS <label> ...): every *_test.cc is a program and a ctest entry of its own.
 function(moeyard_tests links)
-  foreach(file ${ARGN})
+  cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "LABELS")
+  foreach(file ${arg_UNPARSED_ARGUMENTS})
     get_filename_component(name ${file} NAME_WE)
     add_executable(${name} ${file})
+    target_include_directories(${name} PRIVATE ${PROJECT_SOURCE_DIR}/tests)
+    target_compile_definitions(${name} PRIVATE MOEYARD_TEST_DATA="${PROJECT_SOURCE_DIR}/tests/data")
     target_link_libraries(${name} PRIVATE ${links} GTest::gmock GTest::gtest_main)
     add_test(NAME ${name} COMMAND ${name})
+    set(labels ${arg_LABELS})
+    if(name MATCHES "_slow_test$")
+      list(APPEND labels slow)
+    endif()
+    moeyard_test_settings(${name} ${labels})
   endforeach()
+endfunction()
+
+# moeyard_test_settings(<test> <label> ...): labels, a limit of time, and an environment in which variables of the
+# person who runs the tests change nothing.
+function(moeyard_test_settings test)
+  set(unset DEVICES SOC SOC_NAME TIMEOUT_MS STRICT_MEMORY LENIENT FILL TARGET THREADS LOG TRACE DUMP SHARED_MEMORY SECRET)
+  list(TRANSFORM unset REPLACE "(.+)" "MOEYARD_\\1=unset:")
+  foreach(name HCCL_EXEC_TIMEOUT HCCL_CONNECT_TIMEOUT HCCL_BUFFSIZE ASCEND_RT_VISIBLE_DEVICES RANK_TABLE_FILE)
+    list(APPEND unset "${name}=unset:")
+  endforeach()
+  set_tests_properties(${test} PROPERTIES LABELS "${ARGN}" TIMEOUT 600 ENVIRONMENT_MODIFICATION "${unset}")
 endfunction()
