@@ -1,0 +1,135 @@
+// Moeyard. SPDX-License-Identifier: Apache-2.0
+#include "comm/group.h"
+
+#include <algorithm>
+#include <shared_mutex>
+#include <unordered_set>
+#include <utility>
+
+#include "base/errors.h"
+
+namespace moeyard::comm {
+
+OperatorName intern_operator(std::string_view name) {
+  struct Names {
+    struct Hash : std::hash<std::string_view> {
+      using is_transparent = void;
+    };
+    std::shared_mutex mutex;
+    std::unordered_set<std::string, Hash, std::equal_to<>> set;  // elements keep their address
+  };
+  static Names& names = *new Names;  // outlives every stream worker
+  {
+    std::shared_lock lock(names.mutex);
+    if (const auto found = names.set.find(name); found != names.set.end()) return &*found;
+  }
+  std::unique_lock lock(names.mutex);
+  return &*names.set.emplace(name).first;
+}
+
+Group::Group(Identity identity, Limits limits, std::shared_ptr<Family> family,
+             std::unique_ptr<Transport> transport)
+    : identity_(std::move(identity)),
+      limits_(limits),
+      family_(std::move(family)),
+      transport_(std::move(transport)) {
+  ended_early_.reserve(16);
+}
+
+Group::~Group() = default;
+
+Status Group::transfer(std::string_view operator_name, std::span<const Transfer> items) {
+  return transport_->transfer(intern_operator(operator_name), items, limits_.exec_timeout);
+}
+
+std::uint64_t Group::take_turn() {
+  std::lock_guard lock(turn_mutex_);
+  return next_turn_++;
+}
+
+Status Group::await_turn(std::uint64_t turn, std::string_view operator_name,
+                         std::chrono::milliseconds timeout) {
+  if (serving_.load(std::memory_order_acquire) == turn) [[likely]]
+    return {};
+  std::unique_lock lock(turn_mutex_);
+  const auto my_turn = [&] { return serving_.load(std::memory_order_relaxed) == turn; };
+  if (timeout.count() == 0) {
+    turn_changed_.wait(lock, my_turn);
+    return {};
+  }
+  if (turn_changed_.wait_for(lock, timeout, my_turn)) return {};
+  return fail(
+      stream_error::kPeerMissing, TextCode::hccl_timeout,
+      "{}: group {}, rank {}: an earlier collective call of this rank on another stream was not over after "
+      "{} "
+      "ms; a communicator's calls run in the order of their submission, so submit them in an order in which "
+      "they can finish",
+      operator_name, name(), rank(), timeout.count());
+}
+
+void Group::end_turn(std::uint64_t turn) {
+  {
+    std::lock_guard lock(turn_mutex_);
+    if (serving_.load(std::memory_order_relaxed) != turn) {
+      ended_early_.push_back(turn);
+      return;
+    }
+    std::uint64_t next = turn + 1;
+    for (auto skipped = ended_early_.end();
+         (skipped = std::find(ended_early_.begin(), ended_early_.end(), next)) != ended_early_.end();
+         ++next) {
+      ended_early_.erase(skipped);
+    }
+    serving_.store(next, std::memory_order_release);
+  }
+  turn_changed_.notify_all();
+}
+
+Exchange::Exchange(std::shared_ptr<Group> group, std::string_view operator_name,
+                   std::optional<std::chrono::milliseconds> timeout)
+    : work_(std::move(group)),
+      operator_name_(intern_operator(operator_name)),
+      timeout_(timeout.value_or(this->group().limits().exec_timeout)),
+      turn_(this->group().take_turn()) {
+  this->group().transport_->withdraw_refusal(this->group().rank());
+}
+
+Exchange::~Exchange() {
+  if (state_.value == State::over) return;
+  if (state_.value == State::open) group().transport_->abandon(operator_name_);
+  end();
+}
+
+void Exchange::end() {
+  state_.value = State::over;
+  group().end_turn(turn_);
+  work_.end();
+}
+
+Status Exchange::meet(const Posting& posting) {
+  if (state_.value == State::over)
+    return fail(stream_error::kInternal, TextCode::internal,
+                "{}: a round after the end of the exchange; please report it", *operator_name_);
+  if (state_.value == State::submitted) MOEYARD_TRY(group().await_turn(turn_, *operator_name_, timeout_));
+  Status met = group().transport_->meet(Visit{operator_name_, rounds_++, posting}, timeout_);
+  if (!met.ok()) {
+    end();
+    return met;
+  }
+  state_.value = State::open;
+  return {};
+}
+
+Result<Round> Exchange::round(const Posting& posting) {
+  Transport* transport = group().transport_.get();
+  MOEYARD_TRY(meet(posting));
+  return Round(transport);
+}
+
+Status Exchange::finish(const Posting& posting) {
+  MOEYARD_TRY(meet(posting));
+  end();
+  return {};
+}
+
+}  // namespace moeyard::comm

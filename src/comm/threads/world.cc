@@ -1,0 +1,125 @@
+// Moeyard. SPDX-License-Identifier: Apache-2.0
+#include "comm/threads/world.h"
+
+#include <sys/mman.h>
+
+#include "base/errors.h"
+
+namespace moeyard::comm {
+
+World::World(std::string name, int size, std::int64_t window_bytes)
+    : name_(std::move(name)),
+      size_(size),
+      window_bytes_(window_bytes),
+      out_of_memory_(fail(stream_error::kInternal, TextCode::runtime_resource,
+                          "group {}: the process ran out of memory while the ranks compared their calls",
+                          name_)),
+      seats_(std::make_unique<Seat[]>(size)),
+      refusals_(size),
+      windows_(size) {}
+
+World::~World() {
+  for (const Exposed& window : windows_) {
+    if (window.data == nullptr) continue;
+    munmap(window.data, window.bytes);
+  }
+}
+
+void World::join(int rank, std::int32_t device) {
+  seats_[rank].device = device;
+  seats_[rank].joined.store(true, std::memory_order_release);
+}
+
+void World::depart(int rank) {
+  seats_[rank].departed.store(true, std::memory_order_release);
+  any_departed_.store(true, std::memory_order_seq_cst);
+  // Whoever comes from now on sees the flag; who is there already is told.
+  const std::uint64_t number = completed_.load(std::memory_order_seq_cst);
+  if (meetings_[number & 1].arrived.load(std::memory_order_seq_cst) != 0)
+    set_fault(seats_[rank].last_operator.load(), fmt::format("{} and will not come", describe_rank(rank)));
+  for (int peer = 0; peer < size_; ++peer) seats_[peer].bell.ring();
+}
+
+int World::departed_rank() const {
+  for (int rank = 0; rank < size_; ++rank)
+    if (seats_[rank].departed.load(std::memory_order_acquire)) return rank;
+  return -1;
+}
+
+std::string World::describe_rank(int rank) const {
+  const Seat& seat = seats_[rank];
+  const OperatorName last = seat.last_operator.load(std::memory_order_relaxed);
+  if (!seat.joined.load(std::memory_order_acquire)) return fmt::format("rank {} (has not joined)", rank);
+  if (seat.departed.load(std::memory_order_acquire))
+    return fmt::format("rank {} has destroyed its communicator", rank);
+  if (last == nullptr) return fmt::format("rank {} (in no operator yet)", rank);
+  return fmt::format("rank {} (last seen in {})", rank, *last);
+}
+
+void World::set_fault(OperatorName operator_name, std::string story) {
+  std::lock_guard lock(mutex_);
+  if (in_fault_.load(std::memory_order_relaxed)) return;  // the first story is the cause
+  break_current();
+  set_fault_locked(operator_name, std::move(story));
+}
+
+void World::set_fault_locked(OperatorName operator_name, std::string story) {
+  fault_ = {operator_name, std::move(story)};
+  in_fault_.store(true, std::memory_order_release);
+  bell_.ring();
+  for (int rank = 0; rank < size_; ++rank) seats_[rank].bell.ring();
+}
+
+Status World::fault_status(int rank, OperatorName operator_name) const {
+  std::lock_guard lock(mutex_);
+  if (fault_.operator_name == operator_name)
+    return fail(stream_error::kPeerMissing, TextCode::hccl_timeout, "{}: group {}, rank {}: {}",
+                *operator_name, name_, rank, fault_.story);
+  return fail(
+      stream_error::kPeerMissing, TextCode::hccl_timeout,
+      "{}: group {}, rank {}: the communicator is in fault since {}: {}; destroy it and make a new one",
+      *operator_name, name_, rank, fault_.operator_name == nullptr ? "its end" : *fault_.operator_name,
+      fault_.story);
+}
+
+Status World::fault() const {
+  if (!in_fault_.load(std::memory_order_acquire)) return {};
+  std::lock_guard lock(mutex_);
+  return fail(stream_error::kPeerMissing, TextCode::hccl_timeout,
+              "group {}: the communicator is in fault since {}: {}; destroy it and make a new one", name_,
+              fault_.operator_name == nullptr ? "its end" : *fault_.operator_name, fault_.story);
+}
+
+void World::post_refusal(int rank, OperatorName operator_name, const std::string& message) {
+  {
+    std::lock_guard lock(mutex_);
+    if (!refusals_[rank]) refusal_count_.fetch_add(1, std::memory_order_release);
+    refusals_[rank] = Refusal{operator_name, message, Clock::now()};
+  }
+  bell_.ring();  // those who wait look at the refusals now
+}
+
+void World::withdraw_refusal(int rank) {
+  if (refusal_count_.load(std::memory_order_acquire) == 0) return;
+  std::lock_guard lock(mutex_);
+  if (!refusals_[rank]) return;
+  refusals_[rank].reset();
+  refusal_count_.fetch_sub(1, std::memory_order_release);
+}
+
+Result<Exposed> World::window(int rank) {
+  std::lock_guard lock(mutex_);
+  Exposed& window = windows_[rank];
+  if (window.data != nullptr) return window;
+  // Address space only: pages appear, zeroed, when they are used.
+  void* at = mmap(nullptr, window_bytes_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE,
+                  -1, 0);
+  if (at == MAP_FAILED)
+    return fail(stream_error::kInternal, TextCode::runtime_resource,
+                "group {}: no address space for the window of rank {} ({} bytes); lower HCCL_BUFFSIZE", name_,
+                rank, window_bytes_);
+  window = {static_cast<std::byte*>(at), window_bytes_};
+  return window;
+}
+
+}  // namespace moeyard::comm
