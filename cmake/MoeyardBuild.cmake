@@ -69,6 +69,12 @@ function(moeyard_tests links)
       list(APPEND labels slow)
     endif()
     moeyard_test_settings(${name} ${labels})
+    foreach(label ${labels})  # tests_<label> builds the tests of a label
+      if(NOT TARGET tests_${label})
+        add_custom_target(tests_${label})
+      endif()
+      add_dependencies(tests_${label} ${name})
+    endforeach()
   endforeach()
 endfunction()
 
