@@ -1,0 +1,144 @@
+// Moeyard. SPDX-License-Identifier: Apache-2.0
+#include "executor/executor.h"
+
+#include <cstring>
+
+#include "base/settings.h"
+#include "runtime/memory.h"
+
+namespace moeyard::executor {
+
+Status check_outputs(const char* function, const std::uint64_t* workspace_size, aclOpExecutor** executor) {
+  if (workspace_size != nullptr && executor != nullptr) return {};
+  return fail(ACLNN_ERR_PARAM_NULLPTR, TextCode::operator_parameter,
+              "{}GetWorkspaceSize: {} is null but is required; pass the address of a variable", function,
+              workspace_size == nullptr ? "workspaceSize" : "executor");
+}
+
+Status check_addresses(const char* function, const contract::Contract& contract, void* args,
+                       bool null_is_wrong) {
+  if (settings().strict_memory == 0 && !null_is_wrong) return {};
+  Status status;
+  contract::for_each_tensor(contract, args, [&](const contract::Param& param, const TensorView& view) {
+    if (!status.ok() || !view.present() || view.numel() == 0) return;
+    std::string why;
+    if (view.data == nullptr) {
+      if (!null_is_wrong) return;
+      why = "is null";
+    } else if (settings().strict_memory != 0) {
+      const TensorView::Extent reach = view.extent();
+      const std::byte* first =
+          view.data + (reach.low < 0 ? -bytes_of(view.dtype, -reach.low) : bytes_of(view.dtype, reach.low));
+      const std::byte* end = view.data + bytes_of(view.dtype, reach.high + 1);
+      why = runtime::why_not_device_memory(first, static_cast<std::uint64_t>(end - first));
+    }
+    if (why.empty()) return;
+    status = fail(ACLNN_ERR_PARAM_INVALID, TextCode::operator_parameter,
+                  "{}: the data of {} ({}, at {}) must be device memory but {}; allocate it with aclrtMalloc",
+                  function, param.name, view.describe(), static_cast<const void*>(view.data), why);
+  });
+  return status;
+}
+
+namespace {
+
+bool has_null_address(const contract::Contract& contract, void* args) {
+  bool found = false;
+  contract::for_each_tensor(contract, args, [&](const contract::Param&, const TensorView& view) {
+    found = found || (view.present() && view.data == nullptr && view.numel() != 0);
+  });
+  return found;
+}
+
+Status check_workspace(const PlannedCall& call, const void* workspace, std::uint64_t workspace_size) {
+  const auto needed = static_cast<std::uint64_t>(call.plan().workspace_bytes);
+  if (needed == 0) return {};
+  if (workspace_size < needed)
+    return fail(
+        ACLNN_ERR_PARAM_INVALID, TextCode::operator_parameter,
+        "{}: workspaceSize is {} but must be at least {}, what the first phase returned; allocate that much",
+        call.function, workspace_size, needed);
+  if (workspace == nullptr)
+    return fail(ACLNN_ERR_PARAM_INVALID, TextCode::operator_parameter,
+                "{}: workspace is null but must hold {} bytes; allocate it with aclrtMalloc", call.function,
+                needed);
+  if (settings().strict_memory == 0) return {};
+  const std::string why = runtime::why_not_device_memory(workspace, needed);
+  if (why.empty()) return {};
+  return fail(ACLNN_ERR_PARAM_INVALID, TextCode::operator_parameter,
+              "{}: workspace must be device memory of {} bytes but {}; allocate it with aclrtMalloc",
+              call.function, needed, why);
+}
+
+Status submit(std::unique_ptr<PlannedCall> call, void* workspace, aclrtStream handle) {
+  auto found = runtime::find_stream(handle);
+  if (!found) {
+    if (handle != nullptr) return std::move(found).error();
+    return fail(ACLNN_ERR_RUNTIME_ERROR, TextCode::runtime_state,
+                "{}: stream is null and no device is set in this thread, so there is no default stream; call "
+                "aclrtSetDevice",
+                call->function);
+  }
+  runtime::Stream& stream = **found;
+  MOEYARD_TRY(call->open(stream));
+  const bool tiny = call->plan().tiny;
+  const Run run{call->function, static_cast<std::byte*>(workspace), stream.device()};
+  runtime::Task task{call->function, [call = std::move(call), run]() { return call->run(run); }};
+  return tiny ? stream.submit_or_run(std::move(task)) : stream.submit(std::move(task));
+}
+
+}  // namespace
+
+aclOpExecutor* make_executor(std::unique_ptr<PlannedCall> call) {
+  auto executor = std::make_unique<aclOpExecutor>();
+  executor->addresses_changed = has_null_address(call->contract, call->args());
+  executor->call = std::move(call);
+  remember_handle(executor.get());
+  return executor.release();
+}
+
+Status check_executor(const char* function, const aclOpExecutor* executor, std::int32_t not_live) {
+  if (executor == nullptr)
+    return fail(ACLNN_ERR_INNER_NULLPTR, TextCode::operator_parameter,
+                "{}: executor is null; pass what the first phase returned", function);
+  if (is_live_handle(executor)) return {};
+  return fail(not_live, TextCode::operator_parameter,
+              "{}: executor {} is not a live executor; an executor is used up by its second phase unless "
+              "aclSetAclOpExecutorRepeatable was called, so run the first phase again",
+              function, static_cast<const void*>(executor));
+}
+
+void free_executor(aclOpExecutor* executor) {
+  forget_handle(executor);
+  delete executor;
+}
+
+aclnnStatus run_call(const char* function, void* workspace, std::uint64_t workspace_size,
+                     aclOpExecutor* executor, aclrtStream stream) noexcept {
+  return c_boundary<AclnnApi, aclnnStatus>(function, [&]() -> Status {
+    if (executor == nullptr)
+      return fail(ACLNN_ERR_PARAM_NULLPTR, TextCode::operator_parameter,
+                  "{}: executor is null; pass what {}GetWorkspaceSize returned", function, function);
+    MOEYARD_TRY(check_executor(function, executor, ACLNN_ERR_INNER_NULLPTR));
+    if (std::strcmp(executor->call->function, function) != 0)
+      return fail(ACLNN_ERR_PARAM_INVALID, TextCode::operator_parameter,
+                  "{}: executor was made by {}GetWorkspaceSize but must come from {}GetWorkspaceSize",
+                  function, executor->call->function, function);
+    std::unique_ptr<PlannedCall> call;
+    bool check_again;
+    if (std::unique_lock lock(executor->mutex); executor->repeatable) {
+      call = executor->call->clone();
+      check_again = executor->addresses_changed;
+    } else {
+      call = std::move(executor->call);
+      check_again = executor->addresses_changed;
+      lock.unlock();
+      free_executor(executor);
+    }
+    MOEYARD_TRY(check_workspace(*call, workspace, workspace_size));
+    if (check_again) MOEYARD_TRY(check_addresses(call->function, call->contract, call->args(), true));
+    return submit(std::move(call), workspace, stream);
+  });
+}
+
+}  // namespace moeyard::executor

@@ -1,0 +1,24 @@
+// Moeyard. SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <memory>
+#include <mutex>
+
+#include "executor/call.h"
+
+// What phase one hands to phase two. Phase two consumes it, unless it was made repeatable.
+struct aclOpExecutor {
+  std::mutex mutex;  // repeatable executors may be run while another thread sets addresses
+  std::unique_ptr<moeyard::executor::PlannedCall> call;
+  bool repeatable = false;
+  bool addresses_changed = false;  // null in phase one, or set since: phase two checks them
+};
+
+namespace moeyard::executor {
+
+// Null: fails with 561103. Not a live executor: `not_live`, with a message for a consumed one.
+Status check_executor(const char* function, const aclOpExecutor* executor, std::int32_t not_live);
+
+// Takes the executor out of use and frees it.
+void free_executor(aclOpExecutor* executor);
+
+}  // namespace moeyard::executor
