@@ -69,7 +69,24 @@ Status Context::close(std::string_view function) {
   return close_streams_of(function, id_);
 }
 
-std::shared_ptr<Context> find_context(aclrtContext handle) { return contexts().find(handle); }
+Result<std::shared_ptr<Context>> find_context(std::string_view function, aclrtContext handle) {
+  if (std::shared_ptr<Context> context = contexts().find(handle)) return context;
+  return fail(
+      ACL_ERROR_RT_CONTEXT_NULL, TextCode::runtime_parameter,
+      "{}: context {} is not alive: it was destroyed or never created; pass one that aclrtCreateContext made",
+      function, handle);
+}
+
+Status destroy_context(std::string_view function, aclrtContext handle) {
+  const std::shared_ptr<Context> context = MOEYARD_TRY(find_context(function, handle));
+  if (context->is_default())
+    return fail(ACL_ERROR_RT_CONTEXT_NULL, TextCode::runtime_parameter,
+                "{}: context {} is the default context of device {}; call aclrtResetDevice instead", function,
+                handle, context->device());
+  if (contexts().remove(handle) == nullptr)
+    return find_context(function, handle).error();  // by another thread
+  return context->close(function);
+}
 
 Result<std::shared_ptr<Context>> current_context(std::string_view function) {
   if (const auto* mine = find_current()) return *mine;

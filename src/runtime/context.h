@@ -44,8 +44,9 @@ class Context {
   SystemOptions options_;
 };
 
-// Null: not alive.
-std::shared_ptr<Context> find_context(aclrtContext handle);
+// Errors: 107002 not alive; destroy also for the default context of a device.
+Result<std::shared_ptr<Context>> find_context(std::string_view function, aclrtContext handle);
+Status destroy_context(std::string_view function, aclrtContext handle);
 
 // The context that is current in this thread, or that a configured default device gives it. Error: 107002.
 Result<std::shared_ptr<Context>> current_context(std::string_view function);
