@@ -5,10 +5,10 @@
 // A communicator is a set of ranks; a Group is one rank's handle on it. A collective call of one rank is an
 // Exchange, a sequence of rounds in which every rank takes part:
 //
-//   Exchange exchange(group, "aclnnX");                   when the work is submitted: takes its place in the
-//   sequence Round round = MOEYARD_TRY(exchange.round(posting));   on a stream's worker: everybody has posted
+//   Exchange exchange(group, "aclnnX");    when the work is submitted: takes its place in the sequence
+//   Round round = MOEYARD_TRY(exchange.round(posting));  on a stream's worker: everybody has posted
 //   ... read round.message(peer), write round.address(peer, block) ...
-//   return exchange.finish();                             everybody is done: my memory is mine again
+//   return exchange.finish();              everybody is done: my memory is mine again
 //
 // Costs per round and rank: one store of the posting, one atomic increment, one wait; the last to come
 // compares what was posted (ranks x facts) and wakes the others. Nothing is allocated, and nothing grows with

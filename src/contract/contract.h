@@ -78,8 +78,7 @@ struct Rule {
   Products on;
   std::int32_t code;         // 0: the contract's code for rules
   std::string_view subject;  // the parameter that the message leads with
-  std::string_view
-      must;  // completes "<subject> is <value> but must "; other names in it are printed with values
+  std::string_view must;  // completes "<subject> is <value> but must "; names in it are printed with values
   bool (*holds)(const void* args);
   std::string_view way_out = {};
 };
@@ -121,8 +120,7 @@ class Contract {
   const std::unique_ptr<const Compiled> compiled_;
 };
 
-// --- Making parameters and rules
-// --------------------------------------------------------------------------------------
+// --- Making parameters and rules -------------------------------------------------------------------------
 
 namespace detail {
 template <class M>
@@ -179,8 +177,8 @@ constexpr Param attribute(std::string_view name, std::string_view meaning) {
   return {name, Direction::attribute, detail::access<kMember>(), {}, {}, meaning};
 }
 
-// A dimension that the arguments determine: dim<Args>("L", "experts of this rank", [](const Args& a) { ...
-// }).
+// A dimension that the arguments determine:
+// dim<Args>("L", "experts of this rank", [](const Args& a) { ... })
 template <class Args, class Value>
 constexpr Dim dim(std::string_view name, std::string_view meaning, Value) {
   return {name, meaning,
@@ -188,8 +186,8 @@ constexpr Dim dim(std::string_view name, std::string_view meaning, Value) {
 }
 constexpr Dim dim(std::string_view name, std::string_view meaning) { return {name, meaning}; }
 
-// rule<Args>(Stage::shapes, kA3 | k950, "BS", "be at most 512", [](const Args& a) { return a.tokens() <= 512;
-// })
+// rule<Args>(Stage::shapes, kA3 | k950, "BS", "be at most 512",
+//            [](const Args& a) { return a.tokens() <= 512; })
 template <class Args, class Predicate>
 constexpr Rule rule(Stage stage, Products on, std::string_view subject, std::string_view must, Predicate,
                     std::string_view way_out = {}, std::int32_t code = 0) {

@@ -14,18 +14,22 @@
 // The corridor that every operator's two C functions go through. An operator is a struct
 //
 //   struct UpdateExpert {
-//     using Args = UpdateExpertArgs;                              // TensorViews and attributes, filled by
-//     the C facade struct Plan : executor::PlanBase { ... };                   // what phase one decides;
-//     holds no addresses static const contract::Contract kContract; static Result<Plan> plan(const char*
-//     function, const Args&);   // after the contract has been checked static Status run(const
-//     executor::Run&, const Args&, const Plan&);   // on the stream
+//     using Args = UpdateExpertArgs;                 // TensorViews and attributes, filled by the C facade
+//     struct Plan : executor::PlanBase { ... };      // what phase one decides; holds no addresses
+//     static const contract::Contract kContract;
+//     // After the contract has been checked:
+//     static Result<Plan> plan(const char* function, const Args&);
+//     // On the stream:
+//     static Status run(const executor::Run&, const Args&, const Plan&);
 //   };
 //
 // with, where it concerns ranks, these two as well:
 //
-//     static void refused(const char* function, const Args&, const Status&);   // phase one refused the call
-//     using Session = ...;   // movable: what phase two takes before the call is queued, an Exchange for
-//     example static Result<Session> open(const char* function, const Args&, const Plan&, runtime::Stream&);
+//     // Phase one refused the call:
+//     static void refused(const char* function, const Args&, const Status&);
+//     // What phase two takes before the call is queued, an Exchange for example; movable:
+//     using Session = ...;
+//     static Result<Session> open(const char* function, const Args&, const Plan&, runtime::Stream&);
 //
 // and then run() gets the session as its last argument.
 namespace moeyard::executor {
