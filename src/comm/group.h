@@ -95,6 +95,13 @@ class Group {
   };
   bool busy() const { return works_.load() != 0; }
 
+  // For callers with several host threads: held from the making of an Exchange to the submission of its task,
+  // it keeps the order of the sequence and that of the stream equal.
+  std::mutex submission;
+
+  // The HcclComm of this rank.
+  std::atomic<void*> handle{nullptr};
+
   // Between suspend and resume the HCCL functions refuse new work of this rank.
   std::atomic<bool> suspended{false};
 

@@ -4,6 +4,7 @@
 #include <sys/mman.h>
 
 #include "base/errors.h"
+#include "runtime/memory.h"
 
 namespace moeyard::comm {
 
@@ -21,6 +22,7 @@ World::World(std::string name, int size, std::int64_t window_bytes)
 World::~World() {
   for (const Exposed& window : windows_) {
     if (window.data == nullptr) continue;
+    runtime::unregister_external(window.data);
     munmap(window.data, window.bytes);
   }
 }
@@ -118,6 +120,7 @@ Result<Exposed> World::window(int rank) {
     return fail(stream_error::kInternal, TextCode::runtime_resource,
                 "group {}: no address space for the window of rank {} ({} bytes); lower HCCL_BUFFSIZE", name_,
                 rank, window_bytes_);
+  runtime::register_external(at, window_bytes_, seats_[rank].device);
   window = {static_cast<std::byte*>(at), window_bytes_};
   return window;
 }
