@@ -1,0 +1,14 @@
+// Moeyard. SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
+#include "moeyard/commands.h"
+
+namespace moeyard::tool {
+
+void add_version(CLI::App& app, int&) {
+  app.add_subcommand("version", "Print the version")->callback([] {
+    fmt::print("moeyard {}\n", MOEYARD_VERSION);
+  });
+}
+
+}  // namespace moeyard::tool
