@@ -8,6 +8,7 @@
 #include <memory>
 #include <optional>
 #include <random>
+#include <stdexcept>
 #include <string>
 #include <thread>
 #include <utility>
@@ -76,9 +77,10 @@ class Tensor {
       reach += std::max<std::int64_t>(shape_[axis] - 1, 0) * strides_[axis];
     bytes_ = static_cast<std::size_t>(reach) * element_bytes_;
     expect_success(aclrtMalloc(&memory_, bytes_, ACL_MEM_MALLOC_HUGE_FIRST), "aclrtMalloc");
+    if (memory_ == nullptr) throw std::runtime_error("no memory for a tensor: does the test have a Device?");
     std::memset(memory_, kSentinel, bytes_);
-    tensor_ = aclCreateTensor(shape_.data(), rank, dtype, strides_.data(), offset_, ACL_FORMAT_ND,
-                              shape_.data(), rank, memory_);
+    dtype_ = dtype;
+    set_format(ACL_FORMAT_ND);
   }
   template <class T>
   static Tensor of(std::vector<std::int64_t> shape, const std::vector<T>& values,
@@ -94,6 +96,7 @@ class Tensor {
   Tensor(Tensor&& other) noexcept { *this = std::move(other); }
   Tensor& operator=(Tensor&& other) noexcept {
     std::swap(shape_, other.shape_);
+    std::swap(dtype_, other.dtype_);
     std::swap(strides_, other.strides_);
     std::swap(offset_, other.offset_);
     std::swap(element_bytes_, other.element_bytes_);
@@ -120,6 +123,11 @@ class Tensor {
   void* memory() const { return memory_; }
   std::size_t bytes() const { return bytes_; }
 
+  void set_format(aclFormat format) {
+    if (tensor_ != nullptr) aclDestroyTensor(tensor_);
+    tensor_ = aclCreateTensor(shape_.data(), shape_.size(), dtype_, strides_.data(), offset_, format,
+                              shape_.data(), shape_.size(), memory_);
+  }
   template <class T>
   void set(const std::vector<T>& values) {
     for (std::int64_t i = 0; i < numel(); ++i)
@@ -163,6 +171,7 @@ class Tensor {
   }
 
   std::vector<std::int64_t> shape_, strides_;
+  aclDataType dtype_ = ACL_DT_UNDEFINED;
   std::int64_t offset_ = 0;
   std::size_t element_bytes_ = 0, bytes_ = 0;
   void* memory_ = nullptr;
