@@ -1,0 +1,46 @@
+// Moeyard. SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "kernels/variant.h"
+
+namespace moeyard::kernels {
+
+enum class GroupScore : std::uint8_t { largest, sum_of_two_largest };
+
+// The indices of the k largest of n values, largest first, equal values by rising index:
+//
+//   ids [k]   into value [n]
+//
+// With kept_groups < groups the values form groups of n / groups neighbours, and only those of the kept_groups groups
+// of largest score (equal scores: smaller group) take part.
+//
+// 0 and -0 are equal; a NaN is smaller than everything else, and all NaNs are equal.
+//   scratch   top_k_scratch_bytes(n, groups), aligned to 8
+//
+// 0 <= k <= values that take part; groups divides n; sum_of_two_largest needs groups of at least 2.
+// Threads: calls with different scratch and ids may overlap in time. Errors: none.
+struct TopK {
+  const float* value;
+  std::int64_t n;
+  std::int64_t k;
+  std::int64_t groups;
+  std::int64_t kept_groups;
+  GroupScore group_score;
+  std::byte* scratch;
+  std::int32_t* ids;
+};
+
+constexpr std::int64_t top_k_scratch_bytes(std::int64_t n, std::int64_t groups) {
+  // A key and an entry per value; a score, a key, an entry and an id per group.
+  return (4 + 8) * (n + 2) + (4 + 4 + 8 + 4) * (groups + 2);
+}
+
+using TopKFn = void (*)(const TopK&);
+
+// The variants that this machine can run, fastest first.
+std::span<const Variant<TopKFn>> top_k_variants();
+
+}  // namespace moeyard::kernels

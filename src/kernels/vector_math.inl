@@ -1,0 +1,104 @@
+// Moeyard. SPDX-License-Identifier: Apache-2.0
+// exp, log1p and what gates and activations make of them, in fp32 lanes. Included in every target's namespace by
+// the kernels that need it. Only correctly rounded operations, none of them fused, so every target gives the same
+// bits; errors are a few units in the last place (normalise_test).
+
+// 2^n for n in [-126, 127].
+template <class D, class VI>
+HWY_INLINE hn::Vec<D> power_of_two(D d, VI n) {
+  const hn::RebindToSigned<D> di;
+  return hn::BitCast(d, hn::ShiftLeft<23>(hn::Add(n, hn::Set(di, 127))));
+}
+
+// ln 2 in two parts: the first has 9 bits, so that its product with an exponent is exact.
+inline constexpr float kLn2High = 0x1.63p-1f;
+inline constexpr float kLn2Low = -2.1219444005469058e-4f;
+
+// 0 and infinity where fp32 under- and overflows, denormals included; NaN stays NaN.
+template <class D>
+HWY_INLINE hn::Vec<D> exp_of(D d, hn::Vec<D> x) {
+  // Beyond these the result is 0 or infinity anyway.
+  const auto clamped = hn::Min(hn::Max(x, hn::Set(d, -104.0f)), hn::Set(d, 89.0f));
+  const auto n = hn::NearestInt(hn::Mul(clamped, hn::Set(d, 1.44269504088896341f)));
+  const auto exponent = hn::ConvertTo(d, n);
+  auto r = hn::Sub(clamped, hn::Mul(exponent, hn::Set(d, kLn2High)));
+  r = hn::Sub(r, hn::Mul(exponent, hn::Set(d, kLn2Low)));
+  // |r| <= 0.35: the first omitted term of the series is r^8 / 8! < 2^-27.
+  constexpr float kTerms[] = {1.0f / 720, 1.0f / 120, 1.0f / 24, 1.0f / 6, 0.5f, 1.0f, 1.0f};
+  auto sum = hn::Set(d, 1.0f / 5040);
+  for (const float term : kTerms) sum = hn::Add(hn::Mul(sum, r), hn::Set(d, term));
+  // In two steps, as 2^n itself may lie outside fp32.
+  const auto half = hn::ShiftRight<1>(n);
+  const auto scaled = hn::Mul(hn::Mul(sum, power_of_two(d, half)), power_of_two(d, hn::Sub(n, half)));
+  return hn::IfThenElse(hn::Eq(x, x), scaled, x);
+}
+
+// ln(1 + u) for u in [0, 1].
+template <class D>
+HWY_INLINE hn::Vec<D> log1p_of(D d, hn::Vec<D> u) {
+  const auto one = hn::Set(d, 1.0f);
+  const auto w = hn::Add(one, u);
+  const auto lost = hn::Div(hn::Sub(u, hn::Sub(w, one)), w);  // ln(1 + u) - ln(w)
+  const auto is_high = hn::Gt(w, hn::Set(d, 1.41421356f));
+  const auto m = hn::IfThenElse(is_high, hn::Mul(w, hn::Set(d, 0.5f)), w);
+  // ln m = 2 atanh(s) with |s| < 0.172: the first omitted term is s^10 / 11 < 2^-28.
+  const auto s = hn::Div(hn::Sub(m, one), hn::Add(m, one));
+  const auto z = hn::Mul(s, s);
+  constexpr float kTerms[] = {1.0f / 7, 1.0f / 5, 1.0f / 3};
+  auto sum = hn::Set(d, 1.0f / 9);
+  for (const float term : kTerms) sum = hn::Add(hn::Mul(sum, z), hn::Set(d, term));
+  const auto twice = hn::Add(s, s);
+  auto result = hn::Add(twice, hn::Mul(twice, hn::Mul(z, sum)));
+  result = hn::Add(result, hn::IfThenElseZero(is_high, hn::Set(d, kLn2Low)));
+  result = hn::Add(result, lost);
+  return hn::Add(result, hn::IfThenElseZero(is_high, hn::Set(d, kLn2High)));
+}
+
+template <class D>
+HWY_INLINE hn::Vec<D> sigmoid_of(D d, hn::Vec<D> x) {
+  const auto one = hn::Set(d, 1.0f);
+  return hn::Div(one, hn::Add(one, exp_of(d, hn::Neg(x))));
+}
+
+// x / (1 + exp(-x))
+template <class D>
+HWY_INLINE hn::Vec<D> silu_of(D d, hn::Vec<D> x) {
+  return hn::Div(x, hn::Add(hn::Set(d, 1.0f), exp_of(d, hn::Neg(x))));
+}
+
+// sqrt(ln(1 + exp(x))) without overflow.
+template <class D>
+HWY_INLINE hn::Vec<D> sqrt_softplus_of(D d, hn::Vec<D> x) {
+  const auto zero = hn::Zero(d);
+  const auto positive = hn::IfThenElse(hn::Lt(x, zero), zero, x);
+  return hn::Sqrt(hn::Add(positive, log1p_of(d, exp_of(d, hn::Neg(hn::Abs(x))))));
+}
+
+// map(lanes) for every element of a row: from[i * from_step] -> to[i], whole vectors and a padded last one, so that an
+// element's bits do not depend on its place.
+template <class From, class Map>
+HWY_INLINE void map_row(const From* from, std::int64_t from_step, float* to, std::int64_t n, Map&& map) {
+  const hn::ScalableTag<float> d;
+  const auto lanes = static_cast<std::int64_t>(hn::Lanes(d));
+  HWY_ALIGN float last[HWY_MAX_BYTES / sizeof(float)] = {};
+  std::int64_t i = 0;
+  if (from_step == 1)
+    for (; i + lanes <= n; i += lanes) hn::StoreU(map(d, load_float(d, from + i)), d, to + i);
+  for (; i < n; i += lanes) {
+    const std::int64_t left = std::min(lanes, n - i);
+    for (std::int64_t lane = 0; lane < left; ++lane) last[lane] = to_float(from[(i + lane) * from_step]);
+    hn::Store(map(d, hn::Load(d, last)), d, last);
+    for (std::int64_t lane = 0; lane < left; ++lane) to[i + lane] = last[lane];
+  }
+}
+
+// to[i * to_step] = from[i], rounded to nearest even.
+template <class T>
+HWY_INLINE void round_row(const float* from, T* to, std::int64_t to_step, std::int64_t n) {
+  const hn::ScalableTag<float> d;
+  const auto lanes = static_cast<std::int64_t>(hn::Lanes(d));
+  std::int64_t i = 0;
+  if (to_step == 1)
+    for (; i + lanes <= n; i += lanes) store_float(hn::LoadU(d, from + i), d, to + i);
+  for (; i < n; ++i) store_scalar(from[i], to + i * to_step);
+}
