@@ -53,7 +53,7 @@ class Device {
 };
 
 // How a tensor lies in its memory.
-enum class Layout { dense, padded_rows, transposed, offset };
+enum class Layout { dense, padded_rows, transposed, offset, spread };  // spread: every second element
 
 // Device memory and the aclTensor over it. Host code may read and write our device memory, so values() and
 // set() do.
@@ -70,6 +70,8 @@ class Tensor {
       strides_[rank - 1] = std::max<std::int64_t>(shape_[rank - 2], 1);
     } else {
       fill_dense_strides(layout == Layout::padded_rows ? 3 : 0);
+      if (layout == Layout::spread)
+        for (std::int64_t& stride : strides_) stride *= 2;
     }
     if (layout == Layout::offset) offset_ = 5;
     std::int64_t reach = offset_ + 1;

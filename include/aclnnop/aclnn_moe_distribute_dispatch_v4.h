@@ -1,0 +1,66 @@
+// Moeyard. SPDX-License-Identifier: Apache-2.0
+// Compiles as C++11.
+#ifndef ACLNN_MOE_DISTRIBUTE_DISPATCH_V4_H_
+#define ACLNN_MOE_DISTRIBUTE_DISPATCH_V4_H_
+
+#include "aclnn/aclnn_base.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+// Sends every token to the ranks of its experts. Collective: all ranks of groupEp call it, each on a stream of
+// its device. What arrives is sorted by local expert, then source rank, then token; combine brings it back.
+//
+//   W = epWorldSize, BS tokens, K experts per token, M = moeExpertNum, L experts on this rank (1 on the first
+//   sharedExpertRankNum ranks, which hold shared experts), A = rows that may arrive: (globalBs, or BS * W) *
+//   min(L, K), on a shared expert's rank the largest BS * the ranks that it serves
+//
+//   x                         in      FP16 or BF16 (BS, H)
+//   expertIds                 in      INT32 (BS, K)          ids in [0, M), then zero, copy and constant experts
+//   scalesOptional            in      FP32 (experts, H)      smooth factors for quantMode 2, shared experts first
+//   xActiveMaskOptional       in      BOOL (BS) or (BS, K)   active tokens, trues first; or active slots
+//   expertScalesOptional      in      FP32 (BS, K)           weights, which travel to expandScalesOut
+//   elasticInfoOptional, performanceInfoOptional             null (not supported yet)
+//   groupEp, epWorldSize, epRankId                           the group, as HCCL says it
+//   moeExpertNum              a multiple of the ranks that hold real experts
+//   groupTp, tpWorldSize, tpRankId                           tpWorldSize 0 or 1 (2 is not supported yet)
+//   expertShardType           0
+//   sharedExpertNum, sharedExpertRankNum                     shared experts on the first ranks
+//   quantMode                 0 copies rows; 2 makes them INT8 with one scale a row (others not yet)
+//   globalBs                  0 if all ranks have the same BS, else the largest BS * W
+//   expertTokenNumsType       0 prefix sums, 1 counts
+//   commAlg                   never changes results
+//   zeroExpertNum, copyExpertNum, constExpertNum             experts that only combine knows
+//   expandXOut                out     as x, or INT8 (>= A, H)
+//   dynamicScalesOut          out     FP32 (>= A)            with quantMode 2
+//   assistInfoForCombineOut   out     INT32 (>= 128 * A)     for combine
+//   expertTokenNumsOut        out     INT64 (L)
+//   epRecvCountsOut           out     INT32 (>= W * L)       for combine
+//   tpRecvCountsOut           out     untouched
+//   expandScalesOut           out     FP32 (>= A)            written with expertScalesOptional
+//
+// Rows of the outputs that nothing arrives for keep what they hold. Errors: 161001 a required pointer is null,
+// groupEp is empty or a group's name too long; 161002 a dtype, no such group; 561002 everything else. While
+// running, on all ranks: 507015 an expert id out of range, a mask with a true after a false, more rows than fit,
+// ranks that disagree; 507048 a rank does not come. Then no output is written.
+// Source: CANN's document of aclnnMoeDistributeDispatchV4.
+ACL_FUNC_VISIBILITY aclnnStatus aclnnMoeDistributeDispatchV4GetWorkspaceSize(
+    const aclTensor* x, const aclTensor* expertIds, const aclTensor* scalesOptional,
+    const aclTensor* xActiveMaskOptional, const aclTensor* expertScalesOptional,
+    const aclTensor* elasticInfoOptional, const aclTensor* performanceInfoOptional, const char* groupEp,
+    int64_t epWorldSize, int64_t epRankId, int64_t moeExpertNum, const char* groupTp, int64_t tpWorldSize,
+    int64_t tpRankId, int64_t expertShardType, int64_t sharedExpertNum, int64_t sharedExpertRankNum,
+    int64_t quantMode, int64_t globalBs, int64_t expertTokenNumsType, const char* commAlg,
+    int64_t zeroExpertNum, int64_t copyExpertNum, int64_t constExpertNum, aclTensor* expandXOut,
+    aclTensor* dynamicScalesOut, aclTensor* assistInfoForCombineOut, aclTensor* expertTokenNumsOut,
+    aclTensor* epRecvCountsOut, aclTensor* tpRecvCountsOut, aclTensor* expandScalesOut,
+    uint64_t* workspaceSize, aclOpExecutor** executor);
+ACL_FUNC_VISIBILITY aclnnStatus aclnnMoeDistributeDispatchV4(void* workspace, uint64_t workspaceSize,
+                                                             aclOpExecutor* executor, aclrtStream stream);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif  // ACLNN_MOE_DISTRIBUTE_DISPATCH_V4_H_

@@ -1,0 +1,375 @@
+// Moeyard. SPDX-License-Identifier: Apache-2.0
+#include "ops/dispatch/combine.h"
+
+#include <algorithm>
+#include <atomic>
+#include <cmath>
+#include <cstring>
+
+#include "base/errors.h"
+#include "base/numbers.h"
+#include "base/parallel.h"
+#include "ops/dispatch/ep_group.h"
+
+namespace moeyard::ops {
+namespace {
+
+constexpr std::int64_t kBytesPerTask = 256 * 1024;  // of rows: some 20 us of reading
+constexpr std::int64_t kStreamedBytes =
+    4 * 1024 * 1024;                          // more than that does not wait in a cache for its reader
+constexpr std::int64_t kSlotsPerTask = 4096;  // look-ups of some nanoseconds each
+constexpr const char* kOperator = "MoeDistributeCombine";
+constexpr std::int64_t kNoRow = -1;
+
+// The shares of a constant expert: softmax over the two products of its gate with the token.
+struct Shares {
+  float token, vector;
+};
+template <class T>
+float dot(const std::byte* a, const std::byte* b, std::int64_t n) {
+  constexpr std::int64_t kLanes = 8;  // independent sums in a fixed order
+  double sums[kLanes] = {};
+  const T *left = reinterpret_cast<const T*>(a), *right = reinterpret_cast<const T*>(b);
+  for (std::int64_t i = 0; i < n; ++i)
+    sums[i % kLanes] += static_cast<double>(to_float(left[i])) * static_cast<double>(to_float(right[i]));
+  double sum = 0;
+  for (const double lane : sums) sum += lane;
+  return static_cast<float>(sum);
+}
+Shares shares_of(float p1, float p2) {
+  const float most = std::max(p1, p2);
+  const float e1 = std::exp(p1 - most), e2 = std::exp(p2 - most);
+  return {e1 / (e1 + e2), e2 / (e1 + e2)};
+}
+
+// One call on the stream. Each step reads what the steps before it wrote.
+class CombineCall {
+ public:
+  CombineCall(const executor::Run& run, const CombineArgs& args, const Combine::Plan& plan,
+              comm::Exchange& exchange)
+      : function_(run.function),
+        workspace_(run.workspace),
+        args_(args),
+        plan_(plan),
+        exchange_(exchange),
+        slots_(args.expert_ids, args.active_mask, plan.layout, args.ep_rank_id, plan.policy),
+        local_experts_(plan.layout.experts_on(args.ep_rank_id)),
+        most_terms_(args.topk() + plan.layout.shared_experts() + 1) {}
+
+  Status run() {
+    const comm::Round offers = MOEYARD_TRY(swap_offers());
+    find_peers(offers);
+    Status wrong = check_expected(offers);
+    if (wrong.ok() && plan_.triples) wrong = return_rows();
+    // From here on every rank's table is complete.
+    static_cast<void>(MOEYARD_TRY(exchange_.round({.blocks = blocks_, .error = std::move(wrong)})));
+    Status missing = find_terms();
+    if (missing.ok()) add_up();
+    MOEYARD_TRY(exchange_.finish({.error = std::move(missing)}));
+    plan_.x_out.scatter(args_.x_out, args_.bs(), workspace_);
+    return {};
+  }
+
+ private:
+  static constexpr int kRows = 0, kTable = 1;  // blocks
+
+  std::int64_t ranks() const { return plan_.layout.ranks(); }
+  // Rows before and up to those of (local expert, source).
+  std::int64_t sum(std::int64_t i) const { return args_.ep_send_counts.at<std::int32_t>(i); }
+  std::int64_t sum_before(std::int64_t i) const { return i == 0 ? 0 : sum(i - 1); }
+  std::int64_t row_count() const { return sum(local_experts_ * ranks() - 1); }
+
+  // The rows that I hold must be where the peers expect theirs.
+  Status check_counts() const {
+    const std::int64_t fit =
+        plan_.triples ? std::min(args_.expand_x.dim(0), args_.assist_info.dim(0) / 3) : args_.expand_x.dim(0);
+    for (std::int64_t i = 0; i < local_experts_ * ranks(); ++i)
+      if (sum(i) < sum_before(i) || sum(i) > fit)
+        return wrong_data(
+            function_,
+            "epSendCounts[{}] is {} but must be in [{}, {}], from the entry before to the rows that expandX "
+            "and assistInfoForCombine hold; pass epRecvCountsOut of the dispatch that expandX comes from",
+            i, sum(i), sum_before(i), fit);
+    return {};
+  }
+
+  Result<comm::Round> swap_offers() {
+    Status wrong =
+        slots_.scan(function_, plan_.targets.span_in(workspace_), plan_.sent_counts.span_in(workspace_));
+    if (wrong.ok()) wrong = check_counts();
+    if (wrong.ok()) write_offers();
+    const auto table = plan_.table.span_in(workspace_);
+    std::fill(table.begin(), table.end(), kNoRow);
+    blocks_[kRows] = {plan_.expand_x.rows(args_.expand_x, workspace_).data,
+                      args_.expand_x.dim(0) * bytes_of(args_.expand_x.dtype, args_.hidden())};
+    blocks_[kTable] = {reinterpret_cast<std::byte*>(table.data()),
+                       static_cast<std::int64_t>(table.size_bytes())};
+    const auto facts = ep_facts<4>(args_, plan_.algorithm, plan_.limits.buffer_mb, args_.bs(),
+                                   {{{"commQuantMode", args_.comm_quant_mode},
+                                     {"K", args_.topk()},
+                                     {"H", args_.hidden()},
+                                     {"dtype of expandX (as a number)", args_.expand_x.dtype}}});
+    return exchange_.round({.facts = facts,
+                            .message = std::as_bytes(plan_.offers.span_in(workspace_)),
+                            .bytes_per_peer = plan_.offer_bytes,
+                            .blocks = blocks_,
+                            .error = std::move(wrong)});
+  }
+
+  void write_offers() {
+    plan_.expand_x.gather(args_.expand_x, row_count(), workspace_);
+    const CombineOffer head{plan_.expand_x.rows(args_.expand_x, workspace_).stride, row_count()};
+    const std::int64_t width = plan_.layout.width();
+    const std::int32_t* sent = plan_.sent_counts.in(workspace_);
+    for (std::int64_t peer = 0; peer < ranks(); ++peer) {
+      std::byte* at = plan_.offers.in(workspace_) + peer * plan_.offer_bytes;
+      std::memcpy(at, &head, sizeof head);
+      auto* expected = reinterpret_cast<std::int32_t*>(at + sizeof head);
+      std::copy_n(sent + peer * width, width, expected);
+      for (std::int64_t local = 0; local < local_experts_; ++local)
+        expected[width + local] = static_cast<std::int32_t>(sum_before(local * ranks() + peer));
+    }
+  }
+
+  void find_peers(const comm::Round& offers) {
+    const std::int64_t width = plan_.layout.width();
+    for (std::int64_t rank = 0; rank < ranks(); ++rank) {
+      const int peer = static_cast<int>(rank);
+      const std::span<const std::byte> message = offers.message(peer);
+      CombineOffer head;
+      std::memcpy(&head, message.data(), sizeof head);
+      std::memcpy(plan_.first_row.in(workspace_) + rank * width, message.data() + sizeof head + width * 4,
+                  static_cast<std::size_t>(width) * 4);
+      plan_.peers.in(workspace_)[rank] = {
+          offers.address(peer, kRows), head.row_stride, head.rows,
+          reinterpret_cast<std::int64_t*>(offers.address(peer, kTable)),
+          offers.bytes(peer, kTable) / static_cast<std::int64_t>(sizeof(std::int64_t))};
+    }
+  }
+
+  // Every source must expect as many rows as I hold of it.
+  Status check_expected(const comm::Round& offers) const {
+    for (std::int64_t source = 0; source < ranks(); ++source) {
+      const std::span<const std::byte> message = offers.message(static_cast<int>(source));
+      for (std::int64_t local = 0; local < local_experts_; ++local) {
+        std::int32_t expected;
+        std::memcpy(&expected, message.data() + sizeof(CombineOffer) + local * 4, 4);
+        const std::int64_t i = local * ranks() + source;
+        if (sum(i) - sum_before(i) != expected)
+          return wrong_data(
+              function_,
+              "epSendCounts[{}] says that local expert {} holds {} rows of rank {}, whose expertIds and mask "
+              "name it {} times; pass the epRecvCountsOut, expertIds and mask of one dispatch",
+              i, local, sum(i) - sum_before(i), source, expected);
+      }
+    }
+    return {};
+  }
+
+  // Writes into the table of each row's source where the row is. Fails for the first triple that is wrong.
+  Status return_rows() const {
+    const std::int64_t segments = local_experts_ * ranks();
+    std::atomic<std::int64_t> first_wrong{INT64_MAX};
+    const std::int64_t rows_per_segment = std::max<std::int64_t>(row_count() / segments, 1);
+    parallel_for(segments, std::max<std::int64_t>(kSlotsPerTask / rows_per_segment, 1), [&](Range range) {
+      for (std::int64_t i = range.begin; i < range.end; ++i)
+        for (std::int64_t row = sum_before(i); row < sum(i); ++row)
+          if (!return_row(row, i % ranks())) {
+            for (std::int64_t known = first_wrong.load();
+                 row < known && !first_wrong.compare_exchange_weak(known, row);) {
+            }
+            break;
+          }
+    });
+    const std::int64_t row = first_wrong.load();
+    if (row == INT64_MAX) return {};
+    return wrong_data(
+        function_,
+        "assistInfoForCombine says that row {} is rank {}, token {}, slot {}, which is no slot of the rank "
+        "that "
+        "epSendCounts names for the row; pass the assistInfoForCombineOut of the dispatch that expandX comes "
+        "from",
+        row, triple(row, 0), triple(row, 1), triple(row, 2));
+  }
+
+  std::int64_t triple(std::int64_t row, std::int64_t i) const {
+    return args_.assist_info.at<std::int32_t>(3 * row + i);
+  }
+
+  bool return_row(std::int64_t row, std::int64_t source) const {
+    const std::int64_t token = triple(row, 1), slot = triple(row, 2);
+    const CombinePeer& peer = plan_.peers.in(workspace_)[source];
+    const std::int64_t at = token * slots_.per_token() + slot;
+    if (triple(row, 0) != source || token < 0 || slot < 0 || slot >= slots_.per_token() ||
+        at >= peer.table_slots)
+      return false;
+    // Wrong triples of two ranks may name one slot; either value is found to be wrong then.
+    std::atomic_ref<std::int64_t>(peer.table[at])
+        .store(args_.ep_rank_id << 32 | row, std::memory_order_relaxed);
+    return true;
+  }
+
+  // Lists what is added up for each token, in the order in which it is added. Fails for the first slot
+  // without a row.
+  Status find_terms() const {
+    const std::int64_t tokens = args_.bs();
+    plan_.shared_expert_x.gather(args_.shared_expert_x, tokens, workspace_);
+    plan_.ori_x.gather(args_.ori_x, tokens, workspace_);
+    plan_.const_alpha1.gather(args_.const_alpha1, args_.const_expert_num, workspace_);
+    plan_.const_alpha2.gather(args_.const_alpha2, args_.const_expert_num, workspace_);
+    plan_.const_v.gather(args_.const_v, args_.const_expert_num, workspace_);
+    std::atomic<std::int64_t> first_missing{INT64_MAX};
+    parallel_for(tokens, std::max<std::int64_t>(kSlotsPerTask / most_terms_, 1), [&](Range range) {
+      for (std::int64_t t = range.begin; t < range.end; ++t) {
+        const std::int64_t missing = find_terms_of(t);
+        for (std::int64_t known = first_missing.load();
+             missing < known && !first_missing.compare_exchange_weak(known, missing);) {
+        }
+      }
+    });
+    const std::int64_t slot = first_missing.load();
+    if (slot == INT64_MAX) return {};
+    return wrong_data(function_,
+                      "no rank returned a row for token {}, slot {}; pass the assistInfoForCombineOut, "
+                      "expertIds and mask of the "
+                      "dispatch that expandX comes from on every rank",
+                      slot / slots_.per_token(), slot % slots_.per_token());
+  }
+
+  // The number of the first slot of t without a row, INT64_MAX if there is none.
+  std::int64_t find_terms_of(std::int64_t t) const {
+    std::int32_t& count = plan_.term_counts.in(workspace_)[t];
+    count = -1;
+    if (!slots_.token_active(t)) return INT64_MAX;
+    kernels::Term* term = plan_.terms.in(workspace_) + t * most_terms_;
+    kernels::Term* const first = term;
+    for (std::int64_t j = 0; j < slots_.per_token(); ++j) {
+      const std::int64_t s = t * slots_.per_token() + j;
+      const float weight = j < args_.topk() && args_.weighs() ? args_.expert_scales.at<float>(t, j) : 1.0f;
+      if (plan_.targets.in(workspace_)[s].destination >= 0) {
+        const std::byte* row = row_of_slot(s);
+        if (row == nullptr) return s;
+        *term++ = {row, nullptr, weight, 1, 0};
+      } else if (j < args_.topk() && slots_.slot_active(t, j)) {
+        term += special_term(t, slots_.id(t, j), weight, term);
+      }
+    }
+    if (args_.shared_expert_x.present())
+      *term++ = {plan_.shared_expert_x.rows(args_.shared_expert_x, workspace_)[t], nullptr, 1, 1, 0};
+    count = static_cast<std::int32_t>(term - first);
+    return INT64_MAX;
+  }
+
+  const std::byte* row_of_slot(std::int64_t s) const {
+    const Target& target = plan_.targets.in(workspace_)[s];
+    const std::int64_t rank = target.destination / plan_.layout.width();
+    const CombinePeer& peer = plan_.peers.in(workspace_)[rank];
+    std::int64_t row;
+    if (plan_.triples) {
+      const std::int64_t entry = plan_.table.in(workspace_)[s];
+      if (entry == kNoRow || entry >> 32 != rank) return nullptr;
+      row = entry & 0xFFFFFFFF;
+    } else {
+      const std::int64_t index = args_.assist_info.at<std::int32_t>(s);
+      if (index < 0 || index >= plan_.sent_counts.in(workspace_)[target.destination]) return nullptr;
+      row = plan_.first_row.in(workspace_)[target.destination] + index;
+    }
+    return row < peer.row_count ? peer.rows + row * peer.row_stride : nullptr;
+  }
+
+  // What a special expert adds; the number of terms, 0 or 1.
+  int special_term(std::int64_t t, std::int64_t id, float weight, kernels::Term* term) const {
+    const ExpertKind kind = plan_.layout.kind_of(id);
+    if (kind != ExpertKind::copy && kind != ExpertKind::constant) return 0;
+    const std::byte* token = plan_.ori_x.rows(args_.ori_x, workspace_)[t];
+    if (kind == ExpertKind::copy) {
+      *term = {token, nullptr, weight, 1, 0};
+      return 1;
+    }
+    const std::int64_t i = plan_.layout.const_index(id);
+    const auto product = args_.expand_x.dtype == ACL_BF16 ? dot<Bf16> : dot<Fp16>;
+    const Shares shares =
+        shares_of(product(plan_.const_alpha1.rows(args_.const_alpha1, workspace_)[i], token, args_.hidden()),
+                  product(plan_.const_alpha2.rows(args_.const_alpha2, workspace_)[i], token, args_.hidden()));
+    *term = {token, plan_.const_v.rows(args_.const_v, workspace_)[i], weight, shares.token, shares.vector};
+    return 1;
+  }
+
+  // Reads every row once, where it lies, and writes every sum once.
+  void add_up() const {
+    plan_.x_out.gather(args_.x_out, args_.bs(), workspace_);  // rows of inactive tokens keep what they hold
+    const Rows out = plan_.x_out.rows(args_.x_out, workspace_);
+    const std::int64_t row_bytes = std::max<std::int64_t>(bytes_of(args_.x_out.dtype, args_.hidden()), 1);
+    const kernels::WeightedSum sums{plan_.terms.in(workspace_),
+                                    most_terms_,
+                                    plan_.term_counts.in(workspace_),
+                                    args_.x_out.dtype,
+                                    args_.hidden(),
+                                    out.data,
+                                    out.stride,
+                                    args_.bs() * row_bytes > kStreamedBytes};
+    parallel_for(args_.bs(), std::max<std::int64_t>(kBytesPerTask / (row_bytes * most_terms_), 1),
+                 [&](Range tokens) { plan_.weighted_sum(sums, tokens); });
+  }
+
+  const char* const function_;
+  std::byte* const workspace_;
+  const CombineArgs& args_;
+  const Combine::Plan& plan_;
+  comm::Exchange& exchange_;
+  Slots slots_;
+  const std::int64_t local_experts_, most_terms_;
+  std::array<comm::Exposed, 2> blocks_;  // peers read it until the last round
+};
+
+}  // namespace
+
+std::string Combine::Plan::describe() const { return fmt::format("{} ranks", layout.ranks()); }
+
+Result<Combine::Plan> Combine::plan(const char* function, const Args& args) {
+  Plan plan{EpLayout(args)};
+  plan.limits = MOEYARD_TRY(find_ep_group(function, args));
+  MOEYARD_TRY(check_window(function, args, plan.limits, args.bs(), args.topk(), args.hidden()));
+  plan.algorithm = algorithm_of(args);
+  plan.policy = slot_policy();
+  plan.triples = product() != Product::a2;
+  plan.weighted_sum = kernels::weighted_sum_variants().front().run;
+
+  const EpLayout& layout = plan.layout;
+  const std::int64_t slots = args.bs() * (args.topk() + layout.shared_experts());
+  const std::int64_t numbers = 2 * layout.width() * static_cast<std::int64_t>(sizeof(std::int32_t));
+  plan.offer_bytes = static_cast<std::int64_t>(sizeof(CombineOffer)) + numbers;
+  Scratch scratch;
+  plan.expand_x = DenseRows(args.expand_x, args.expand_x.dim(0), scratch);
+  plan.shared_expert_x = DenseRows(args.shared_expert_x, args.bs(), scratch);
+  plan.ori_x = DenseRows(args.ori_x, args.bs(), scratch);
+  plan.const_alpha1 = DenseRows(args.const_alpha1, args.const_expert_num, scratch);
+  plan.const_alpha2 = DenseRows(args.const_alpha2, args.const_expert_num, scratch);
+  plan.const_v = DenseRows(args.const_v, args.const_expert_num, scratch);
+  plan.x_out = DenseRows(args.x_out, args.bs(), scratch);
+  plan.targets = scratch.add<Target>(slots);
+  plan.sent_counts = scratch.add<std::int32_t>(layout.destinations());
+  plan.offers = scratch.add<std::byte>(layout.ranks() * plan.offer_bytes);
+  plan.peers = scratch.add<CombinePeer>(layout.ranks());
+  plan.first_row = scratch.add<std::int32_t>(layout.destinations());
+  if (plan.triples) plan.table = scratch.add<std::int64_t>(slots);
+  plan.terms = scratch.add<kernels::Term>(args.bs() * (args.topk() + layout.shared_experts() + 1));
+  plan.term_counts = scratch.add<std::int32_t>(args.bs());
+  plan.workspace_bytes = scratch.bytes();
+  return plan;
+}
+
+void Combine::refused(const char* /*function*/, const Args& args, const Status& why) {
+  refuse_in_group(kOperator, args, why);
+}
+
+Result<comm::Exchange> Combine::open(const char* function, const Args& args, const Plan& /*plan*/,
+                                     runtime::Stream& stream) {
+  return open_in_group(function, kOperator, args, stream);
+}
+
+Status Combine::run(const executor::Run& run, const Args& args, const Plan& plan, Session& exchange) {
+  return CombineCall(run, args, plan, exchange).run();
+}
+
+}  // namespace moeyard::ops

@@ -1,0 +1,208 @@
+// Moeyard. SPDX-License-Identifier: Apache-2.0
+#include "ops/dispatch/combine.h"
+#include "ops/dispatch/ep_rules.h"
+
+namespace moeyard::ops {
+namespace {
+
+using namespace contract;
+using A = CombineArgs;
+
+constexpr Dtypes kAnyDtype{~std::uint64_t{0}};  // of reserved tensors, which must be null
+
+constexpr Param kParams[] = {
+    in<&A::expand_x>("expandX", kHalves | kINT32, ">= A, H", "rows of the experts, in the order of dispatch"),
+    in<&A::expert_ids>("expertIds", kINT32, "BS, K", "as in dispatch"),
+    in<&A::assist_info>("assistInfoForCombine", kINT32, ">= P", "from dispatch"),
+    in<&A::ep_send_counts>("epSendCounts", kINT32, ">= W*L", "epRecvCountsOut of dispatch"),
+    in<&A::expert_scales>("expertScales", kFP32, "", "weight of each slot; empty: all are 1"),
+    in<&A::tp_send_counts>("tpSendCountsOptional", kINT32, "", "ignored without a tensor-parallel group")
+        .optional(),
+    in<&A::active_mask>("xActiveMaskOptional", kBOOL, "BS | BS, K", "as in dispatch").optional(),
+    in<&A::activation_scale>("activationScaleOptional", kAnyDtype, "", "reserved, null").optional(),
+    in<&A::weight_scale>("weightScaleOptional", kAnyDtype, "", "reserved, null").optional(),
+    in<&A::group_list>("groupListOptional", kAnyDtype, "", "reserved, null").optional(),
+    in<&A::expand_scales>("expandScalesOptional", kFP32, "*", "from dispatch; only hierarchy demands it")
+        .optional(),
+    in<&A::shared_expert_x>("sharedExpertXOptional", kHalves, "BS, H | *, *, H",
+                            "rows of a local shared expert, weight 1")
+        .optional()
+        .like("expandX"),
+    in<&A::elastic_info>("elasticInfoOptional", kINT32, "4 + 2*W", "a shrunk group; not supported yet")
+        .optional(),
+    in<&A::ori_x>("oriXOptional", kHalves, "BS, H", "original tokens, for copy and constant experts")
+        .optional()
+        .like("expandX"),
+    in<&A::const_alpha1>("constExpertAlpha1Optional", kHalves, "constExpertNum, H",
+                         "gate of the token's share")
+        .optional()
+        .like("expandX"),
+    in<&A::const_alpha2>("constExpertAlpha2Optional", kHalves, "constExpertNum, H",
+                         "gate of the vector's share")
+        .optional()
+        .like("expandX"),
+    in<&A::const_v>("constExpertVOptional", kHalves, "constExpertNum, H", "vectors of the constant experts")
+        .optional()
+        .like("expandX"),
+    in_out<&A::performance_info>("performanceInfoOptional", kINT64, "W", "waiting times; not supported yet")
+        .optional(),
+    attribute<&A::group_ep>("groupEp", "name of the expert-parallel group"),
+    attribute<&A::ep_world_size>("epWorldSize", "ranks of the group"),
+    attribute<&A::ep_rank_id>("epRankId", "this rank"),
+    attribute<&A::moe_expert_num>("moeExpertNum", "real experts on all ranks"),
+    attribute<&A::group_tp>("groupTp", "name of the tensor-parallel group"),
+    attribute<&A::tp_world_size>("tpWorldSize", "0 or 1: no tensor-parallel group"),
+    attribute<&A::tp_rank_id>("tpRankId", "this rank in the tensor-parallel group"),
+    attribute<&A::expert_shard_type>("expertShardType", "0: shared experts come first"),
+    attribute<&A::shared_expert_num>("sharedExpertNum", "shared experts"),
+    attribute<&A::shared_expert_rank_num>("sharedExpertRankNum", "ranks set aside for shared experts"),
+    attribute<&A::global_bs>("globalBs",
+                             "0: all ranks have the same BS; else the largest BS times epWorldSize"),
+    attribute<&A::out_dtype>("outDtype", "reserved, ignored"),
+    attribute<&A::comm_quant_mode>("commQuantMode", "0: rows travel as they are"),
+    attribute<&A::group_list_type>("groupListType", "reserved, ignored"),
+    attribute<&A::comm_alg>("commAlg", "schedule; never changes results"),
+    attribute<&A::zero_expert_num>("zeroExpertNum", "experts that contribute nothing"),
+    attribute<&A::copy_expert_num>("copyExpertNum", "experts that return the token"),
+    attribute<&A::const_expert_num>("constExpertNum", "experts that mix the token with a vector"),
+    out<&A::x_out>("xOut", kHalves, "BS, H", "sum of the rows of each token").like("expandX"),
+};
+
+// On A2 none of the private tensors' shapes is checked: what is missing is found when the rows are known.
+std::int64_t required_rows(const A& a) {
+  return product() == Product::a2 ? 0 : EpLayout(a).capacity(a.ep_rank_id, a.bs(), a.topk(), a.global_bs);
+}
+
+// The first tensor is (A, H), but A depends on BS and K: these are read from expertIds, which rules have
+// looked at.
+constexpr Dim kDims[] = {
+    dim<A>("BS", "tokens of this rank", [](const A& a) { return a.bs(); }),
+    dim<A>("K", "experts per token", [](const A& a) { return a.topk(); }),
+    dim("H", "elements of a token"),
+    dim<A>("W", "ranks of the group", [](const A& a) { return a.ep_world_size; }),
+    dim<A>("L", "experts of this rank", [](const A& a) { return EpLayout(a).experts_on(a.ep_rank_id); }),
+    dim<A>("A", "rows that this rank may receive", [](const A& a) { return required_rows(a); }),
+    dim<A>("P", "entries of assistInfoForCombine, 128 per row; on A2 one per slot",
+           [](const A& a) { return product() == Product::a2 ? a.bs() * a.topk() : 128 * required_rows(a); }),
+};
+
+constexpr auto kStringRules = std::to_array<Rule>({
+    rule<A>(
+        Stage::strings, kEverywhere, "groupEp", "have fewer than 128 characters",
+        [](const A& a) { return a.group_ep.size() < 128; }, "pass what HcclGetCommName gives",
+        ACLNN_ERR_PARAM_INVALID),
+    rule<A>(
+        Stage::strings, kMeshes, "groupTp", "have fewer than 128 characters",
+        [](const A& a) { return a.group_tp.size() < 128; }, {}, ACLNN_ERR_PARAM_INVALID),
+    rule<A>(
+        Stage::strings, kHost | k950, "performanceInfoOptional", "be null with commAlg ccu",
+        [](const A& a) { return a.comm_alg != "ccu" || !a.performance_info.present(); }, {},
+        ACLNN_ERR_PARAM_NULLPTR),
+});
+
+constexpr auto kAttributeRules = std::to_array<Rule>({
+    rule<A>(
+        Stage::attributes, kEverywhere, "expandX", "be FP16 or BF16",
+        [](const A& a) { return kHalves.has(a.expand_x.dtype); }, "convert INT32 rows first"),
+    rule<A>(Stage::attributes, kA2, "commQuantMode", "be 0, or 2 with the hierarchy algorithm",
+            [](const A& a) { return a.comm_quant_mode == 0 || (a.comm_quant_mode == 2 && is_hierarchy(a)); }),
+    rule<A>(Stage::attributes, kA3, "commQuantMode", "be 0 or 2",
+            [](const A& a) { return a.comm_quant_mode == 0 || a.comm_quant_mode == 2; }),
+    rule<A>(Stage::attributes, kHost | k950, "commQuantMode", "be 0, 2, 3 or 4",
+            [](const A& a) { return a.comm_quant_mode == 0 || in_range(a.comm_quant_mode, 2, 4); }),
+    rule<A>(
+        Stage::attributes, kEverywhere, "commQuantMode", "be 0, as quantised rows are not supported yet",
+        [](const A& a) { return a.comm_quant_mode == 0; }, "pass 0, which is exact"),
+    rule<A>(Stage::attributes, kA2, "commAlg", "be empty, 0, fullmesh or hierarchy with more than 8 ranks",
+            [](const A& a) {
+              const std::string& n = a.comm_alg;
+              return a.ep_world_size <= 8 || n.empty() || n == "0" || n == "fullmesh" || n == "hierarchy";
+            }),
+    rule<A>(
+        Stage::attributes, kMeshes, "tpRankId", "be 0 without a TP domain (tpWorldSize 0 or 1)",
+        [](const A& a) { return a.tp_rank_id == 0; }, "pass 0"),
+    rule<A>(
+        Stage::attributes, kEverywhere, "activationScaleOptional", "be null, as it is reserved",
+        [](const A& a) { return !a.activation_scale.present(); }, "pass null"),
+    rule<A>(
+        Stage::attributes, kEverywhere, "weightScaleOptional", "be null, as it is reserved",
+        [](const A& a) { return !a.weight_scale.present(); }, "pass null"),
+    rule<A>(
+        Stage::attributes, kEverywhere, "groupListOptional", "be null, as it is reserved",
+        [](const A& a) { return !a.group_list.present(); }, "pass null"),
+    rule<A>(Stage::attributes, kA2, "sharedExpertXOptional", "be null on this product",
+            [](const A& a) { return !a.shared_expert_x.present(); }),
+    rule<A>(
+        Stage::attributes, kMeshes, "sharedExpertXOptional", "be null with sharedExpertRankNum above 0",
+        [](const A& a) { return !a.shared_expert_x.present() || a.shared_expert_rank_num == 0; },
+        "shared experts are either local or on ranks of their own"),
+    rule<A>(Stage::attributes, kA2 | kA3, "expandScalesOptional", "be given with the hierarchy algorithm",
+            [](const A& a) { return !is_hierarchy(a) || a.expand_scales.present(); }),
+    rule<A>(Stage::attributes, kA2, "elasticInfoOptional", "be null on this product",
+            [](const A& a) { return !a.elastic_info.present(); }),
+    rule<A>(
+        Stage::attributes, kMeshes, "elasticInfoOptional", "be null, as shrunk groups are not supported yet",
+        [](const A& a) { return !a.elastic_info.present(); },
+        "make a communicator of the ranks that are left"),
+    rule<A>(
+        Stage::attributes, kEverywhere, "performanceInfoOptional",
+        "be null, as waiting times are not supported yet",
+        [](const A& a) { return !a.performance_info.present(); }, "pass null"),
+    rule<A>(Stage::attributes, kA2, "constExpertAlpha1Optional", "be null on this product",
+            [](const A& a) { return !a.const_alpha1.present(); }),
+    rule<A>(Stage::attributes, kA2, "constExpertAlpha2Optional", "be null on this product",
+            [](const A& a) { return !a.const_alpha2.present(); }),
+    rule<A>(Stage::attributes, kA2, "constExpertVOptional", "be null on this product",
+            [](const A& a) { return !a.const_v.present(); }),
+    rule<A>(
+        Stage::attributes, kEverywhere, "oriXOptional",
+        "be given with copyExpertNum or constExpertNum above 0",
+        [](const A& a) { return a.ori_x.present() || (a.copy_expert_num == 0 && a.const_expert_num == 0); },
+        "pass the tokens that dispatch got"),
+    rule<A>(Stage::attributes, kMeshes, "constExpertAlpha1Optional", "be given with constExpertNum above 0",
+            [](const A& a) { return a.const_alpha1.present() || a.const_expert_num == 0; }),
+    rule<A>(Stage::attributes, kMeshes, "constExpertAlpha2Optional", "be given with constExpertNum above 0",
+            [](const A& a) { return a.const_alpha2.present() || a.const_expert_num == 0; }),
+    rule<A>(Stage::attributes, kMeshes, "constExpertVOptional", "be given with constExpertNum above 0",
+            [](const A& a) { return a.const_v.present() || a.const_expert_num == 0; }),
+    rule<A>(Stage::attributes, kEverywhere, "expertIds", "have 2 dimensions",
+            [](const A& a) { return a.expert_ids.rank == 2; }),
+});
+
+bool is_slot_matrix(const A& a) {
+  const TensorView& scales = a.expert_scales;
+  return scales.rank == 2 && scales.dim(0) == a.bs() && scales.dim(1) == a.topk();
+}
+
+constexpr auto kShapeRules = std::to_array<Rule>({
+    rule<A>(Stage::shapes, kA2 | kA3, "expertScales", "have shape (BS, K)",
+            [](const A& a) { return is_slot_matrix(a); }),
+    rule<A>(Stage::shapes, kHost | k950, "expertScales", "have shape (BS, K), or be empty for weights of 1",
+            [](const A& a) { return is_slot_matrix(a) || a.expert_scales.numel() == 0; }),
+    rule<A>(Stage::shapes, kEverywhere, "sharedExpertXOptional", "have BS rows",
+            [](const A& a) {
+              return a.shared_expert_x.rank != 3 ||
+                     a.shared_expert_x.dim(0) * a.shared_expert_x.dim(1) == a.bs();
+            }),
+});
+
+constexpr auto kRules =
+    join(kEpNullRules<A>, kStringRules, kEpAttributeRules<A>, kAttributeRules, kEpShapeRules<A>, kShapeRules);
+
+}  // namespace
+
+const Contract Combine::kContract{{
+    .name = "MoeDistributeCombine",
+    .family = "dispatch",
+    .summary = "Brings every token's rows back from its experts and adds them up with their weights.",
+    .source = "aclnnMoeDistributeCombineV4",
+    .products = kHost | kA2 | kA3 | k950,
+    .codes = {.format = ACLNN_ERR_INNER_TILING_ERROR,
+              .shape = ACLNN_ERR_INNER_TILING_ERROR,
+              .rule = ACLNN_ERR_INNER_TILING_ERROR},
+    .params = kParams,
+    .dims = kDims,
+    .rules = kRules,
+}};
+
+}  // namespace moeyard::ops

@@ -1,0 +1,323 @@
+// Moeyard. SPDX-License-Identifier: Apache-2.0
+#include "ops/dispatch/dispatch.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "base/errors.h"
+#include "base/parallel.h"
+#include "ops/dispatch/ep_group.h"
+
+namespace moeyard::ops {
+namespace {
+
+constexpr std::int64_t kBytesPerTask = 256 * 1024;  // of rows: some 20 us of writing
+constexpr std::int64_t kStreamedBytes =
+    4 * 1024 * 1024;  // more than that does not wait in a cache for its reader
+constexpr const char* kOperator = "MoeDistributeDispatch";
+
+// One call on the stream. Each step reads what the steps before it wrote.
+class DispatchCall {
+ public:
+  DispatchCall(const executor::Run& run, const DispatchArgs& args, const Dispatch::Plan& plan,
+               comm::Exchange& exchange)
+      : function_(run.function),
+        workspace_(run.workspace),
+        args_(args),
+        plan_(plan),
+        exchange_(exchange),
+        slots_(args.expert_ids, args.active_mask, plan.layout, args.ep_rank_id, plan.policy),
+        local_experts_(plan.layout.experts_on(args.ep_rank_id)),
+        row_bytes_(bytes_of(args.expand_x.dtype, args.hidden())) {}
+
+  Status run() {
+    const comm::Round counts = MOEYARD_TRY(swap_counts());
+    const Status fits = place_sources(counts);
+    const comm::Round offers = MOEYARD_TRY(swap_offers(fits));
+    MOEYARD_TRY(find_peers(offers));
+    push();
+    describe();
+    MOEYARD_TRY(exchange_.finish());
+    plan_.expand_x.scatter(args_.expand_x, received_, workspace_);
+    return {};
+  }
+
+ private:
+  static constexpr int kRows = 0, kScales = 1, kAssist = 2, kWeights = 3;  // blocks of the second round
+
+  // Numbers my slots and tells every peer how many rows it gets for each of its experts.
+  Result<comm::Round> swap_counts() {
+    const auto counts = plan_.send_counts.span_in(workspace_);
+    Status wrong = slots_.scan(function_, plan_.targets.span_in(workspace_), counts);
+    const auto facts = ep_facts<5>(args_, plan_.algorithm, plan_.limits.buffer_mb, args_.bs(),
+                                   {{{"quantMode", args_.quant_mode},
+                                     {"K", args_.topk()},
+                                     {"H", args_.hidden()},
+                                     {"dtype of x (as a number)", args_.x.dtype},
+                                     {"dtype of expandXOut (as a number)", args_.expand_x.dtype}}});
+    return exchange_.round(
+        {.facts = facts,
+         .message = std::as_bytes(counts),
+         .bytes_per_peer = plan_.layout.width() * static_cast<std::int64_t>(sizeof(std::int32_t)),
+         .error = std::move(wrong)});
+  }
+
+  // Gives every (local expert, source) its rows; fails when there are more than the outputs hold.
+  Status place_sources(const comm::Round& counts) {
+    const std::int64_t ranks = plan_.layout.ranks();
+    std::int32_t* sums = plan_.recv_counts.in(workspace_);
+    for (std::int64_t source = 0; source < ranks; ++source) {
+      const std::span<const std::byte> message = counts.message(static_cast<int>(source));
+      for (std::int64_t local = 0; local < local_experts_; ++local)
+        std::memcpy(&sums[local * ranks + source], message.data() + local * 4, 4);
+    }
+    std::byte* offers = plan_.offers.in(workspace_);
+    const Rows rows = plan_.expand_x.rows(args_.expand_x, workspace_);
+    const DispatchOffer strides{rows.stride, stride_of(args_.dynamic_scales), stride_of(args_.assist_info),
+                                stride_of(args_.expand_scales)};
+    for (std::int64_t source = 0; source < ranks; ++source)
+      std::memcpy(offers + source * plan_.offer_bytes, &strides, sizeof strides);
+    for (std::int64_t local = 0; local < local_experts_; ++local)
+      for (std::int64_t source = 0; source < ranks; ++source) {
+        std::int32_t& sum = sums[local * ranks + source];
+        const auto first = static_cast<std::int32_t>(std::min(received_, kMostRows));
+        std::memcpy(offers + source * plan_.offer_bytes + sizeof strides + local * 4, &first, 4);
+        received_ += sum;
+        sum = static_cast<std::int32_t>(std::min(received_, kMostRows));
+      }
+    if (received_ <= plan_.capacity) return {};
+    return wrong_data(
+        function_,
+        "{} rows arrive but the outputs hold {} (expandXOut is {}); make them larger, the experts of a token "
+        "distinct, or globalBs the largest BS times epWorldSize",
+        received_, plan_.capacity, args_.expand_x.describe());
+  }
+
+  Result<comm::Round> swap_offers(const Status& fits) {
+    blocks_[kRows] = {plan_.expand_x.rows(args_.expand_x, workspace_).data, plan_.capacity * row_bytes_};
+    blocks_[kScales] = exposed(args_.dynamic_scales, args_.quantizes());
+    blocks_[kAssist] = exposed(args_.assist_info, plan_.triples);
+    blocks_[kWeights] = exposed(args_.expand_scales, args_.weighs());
+    return exchange_.round({.message = std::as_bytes(plan_.offers.span_in(workspace_)),
+                            .bytes_per_peer = plan_.offer_bytes,
+                            .blocks = blocks_,
+                            .error = fits});
+  }
+
+  Status find_peers(const comm::Round& offers) {
+    const std::int64_t width = plan_.layout.width();
+    const auto peers = plan_.peers.span_in(workspace_);
+    std::int32_t* first_row = plan_.first_row.in(workspace_);
+    for (std::int64_t rank = 0; rank < plan_.layout.ranks(); ++rank) {
+      const int peer = static_cast<int>(rank);
+      DispatchPeer& at = peers[static_cast<std::size_t>(rank)];
+      const std::span<const std::byte> offer = offers.message(peer);
+      std::memcpy(&at.strides, offer.data(), sizeof at.strides);
+      std::memcpy(first_row + rank * width, offer.data() + sizeof at.strides,
+                  static_cast<std::size_t>(width) * 4);
+      at.rows = offers.address(peer, kRows);
+      at.scales = offers.address(peer, kScales);
+      at.assist = offers.address(peer, kAssist);
+      at.weights = offers.address(peer, kWeights);
+      if (at.rows == nullptr && offers.bytes(peer, kRows) != 0)
+        return fail(stream_error::kInternal, TextCode::internal,
+                    "{}: the memory of rank {} cannot be addressed; please report it", function_, rank);
+    }
+    return {};
+  }
+
+  // Writes every row and what goes with it to its final place.
+  void push() {
+    const std::int64_t row_work = std::max<std::int64_t>(slots_.per_token() * row_bytes_, 1);
+    plan_.x.gather(args_.x, args_.bs(), workspace_);
+    plan_.scales.gather(args_.scales, plan_.layout.scale_rows(), workspace_);
+    const bool streaming = args_.bs() * row_work > kStreamedBytes;
+    parallel_for(args_.bs(), std::max<std::int64_t>(kBytesPerTask / row_work, 1), [&](Range tokens) {
+      find_places(tokens);
+      write_rows(tokens, streaming);
+      write_labels(tokens);
+    });
+  }
+
+  void find_places(Range tokens) const {
+    const Target* targets = plan_.targets.in(workspace_);
+    const DispatchPeer* peers = plan_.peers.in(workspace_);
+    const std::int32_t* first_row = plan_.first_row.in(workspace_);
+    std::byte** places = plan_.place_of_slot.in(workspace_);
+    for (std::int64_t s = tokens.begin * slots_.per_token(); s < tokens.end * slots_.per_token(); ++s) {
+      const Target& target = targets[s];
+      if (target.destination < 0) {
+        places[s] = nullptr;
+        continue;
+      }
+      const DispatchPeer& peer = peers[target.destination / plan_.layout.width()];
+      places[s] = peer.rows + row_of(target, first_row) * peer.strides.row_stride;
+    }
+  }
+
+  void write_rows(Range tokens, bool streaming) const {
+    const Rows x = plan_.x.rows(args_.x, workspace_);
+    std::byte* const* places = plan_.place_of_slot.in(workspace_);
+    if (!args_.quantizes())
+      return plan_.copy_rows({x.data, x.stride, row_bytes_, places, slots_.per_token(), streaming}, tokens);
+    const float** smooth = nullptr;
+    if (args_.scales.present()) {
+      smooth = plan_.smooth_of_slot.in(workspace_);
+      find_smooth_factors(tokens, smooth);
+    }
+    plan_.quantize_rows({x.data, x.stride, args_.x.dtype, args_.hidden(), smooth, places, slots_.per_token(),
+                         plan_.scale_of_slot.in(workspace_), streaming},
+                        tokens);
+  }
+
+  void find_smooth_factors(Range tokens, const float** smooth) const {
+    const Rows scales = plan_.scales.rows(args_.scales, workspace_);
+    const std::byte* const* places = plan_.place_of_slot.in(workspace_);
+    for (std::int64_t t = tokens.begin; t < tokens.end; ++t)
+      for (std::int64_t j = 0; j < slots_.per_token(); ++j) {
+        const std::int64_t s = t * slots_.per_token() + j;
+        if (places[s] == nullptr) continue;
+        const std::int64_t row =
+            j < slots_.topk() ? plan_.layout.scale_row_of_expert(slots_.id(t, j)) : j - slots_.topk();
+        smooth[s] = reinterpret_cast<const float*>(scales[row]);
+      }
+  }
+
+  // Scales, weights and where each row came from.
+  void write_labels(Range tokens) const {
+    const Target* targets = plan_.targets.in(workspace_);
+    const std::int32_t* first_row = plan_.first_row.in(workspace_);
+    for (std::int64_t t = tokens.begin; t < tokens.end; ++t)
+      for (std::int64_t j = 0; j < slots_.per_token(); ++j) {
+        const std::int64_t s = t * slots_.per_token() + j;
+        if (targets[s].destination < 0) continue;
+        const DispatchPeer& peer = plan_.peers.in(workspace_)[targets[s].destination / plan_.layout.width()];
+        const std::int64_t row = row_of(targets[s], first_row);
+        if (peer.assist != nullptr) {
+          const std::int32_t triple[] = {static_cast<std::int32_t>(args_.ep_rank_id),
+                                         static_cast<std::int32_t>(t), static_cast<std::int32_t>(j)};
+          for (std::int64_t i = 0; i < 3; ++i)
+            *reinterpret_cast<std::int32_t*>(peer.assist + (3 * row + i) * peer.strides.assist_stride) =
+                triple[i];
+        }
+        if (peer.scales != nullptr)
+          *reinterpret_cast<float*>(peer.scales + row * peer.strides.scale_stride) =
+              plan_.scale_of_slot.in(workspace_)[s];
+        if (peer.weights != nullptr && args_.expert_scales.present())
+          *reinterpret_cast<float*>(peer.weights + row * peer.strides.weight_stride) =
+              j < slots_.topk() ? args_.expert_scales.at<float>(t, j) : 1.0f;
+      }
+  }
+
+  static std::int64_t row_of(const Target& target, const std::int32_t* first_row) {
+    return std::int64_t{first_row[target.destination]} + target.index;
+  }
+
+  // My own counts, and on A2 what my combine needs.
+  void describe() const {
+    const std::int64_t ranks = plan_.layout.ranks();
+    const std::int32_t* sums = plan_.recv_counts.in(workspace_);
+    for (std::int64_t i = 0; i < local_experts_ * ranks; ++i)
+      args_.ep_recv_counts.at<std::int32_t>(i) = sums[i];
+    if (plan_.zero_tail)
+      for (std::int64_t i = local_experts_ * ranks; i < args_.ep_recv_counts.dim(0); ++i)
+        args_.ep_recv_counts.at<std::int32_t>(i) = 0;
+    std::int64_t before = 0;
+    for (std::int64_t local = 0; local < local_experts_; ++local) {
+      const std::int64_t sum = sums[local * ranks + ranks - 1];
+      args_.expert_token_nums.at<std::int64_t>(local) =
+          args_.expert_token_nums_type == 0 ? sum : sum - before;
+      before = sum;
+    }
+    if (plan_.triples) return;
+    const Target* targets = plan_.targets.in(workspace_);
+    for (std::int64_t s = 0; s < slots_.active_tokens() * slots_.topk(); ++s)
+      args_.assist_info.at<std::int32_t>(s) = targets[s].index;
+  }
+
+  static std::int64_t stride_of(const TensorView& view) {
+    return view.present() ? view.row_stride_bytes() : 0;
+  }
+  static comm::Exposed exposed(const TensorView& view, bool used) {
+    if (!used || !view.present()) return {};
+    return {view.begin(), view.dim(0) * bytes_of(view.dtype, 1)};
+  }
+
+  static constexpr std::int64_t kMostRows = INT32_MAX;  // that counts and triples can number
+
+  const char* const function_;
+  std::byte* const workspace_;
+  const DispatchArgs& args_;
+  const Dispatch::Plan& plan_;
+  comm::Exchange& exchange_;
+  Slots slots_;
+  const std::int64_t local_experts_, row_bytes_;
+  std::int64_t received_ = 0;
+  std::array<comm::Exposed, 4> blocks_;  // peers read it until the last round
+};
+
+// Rows that all the outputs of a receiver have room for.
+std::int64_t rows_that_fit(const DispatchArgs& args, bool triples) {
+  std::int64_t rows = std::min<std::int64_t>(args.expand_x.dim(0), INT32_MAX);
+  if (triples) rows = std::min(rows, args.assist_info.dim(0) / 3);
+  if (args.quantizes()) rows = std::min(rows, args.dynamic_scales.dim(0));
+  if (args.weighs()) rows = std::min(rows, args.expand_scales.dim(0));
+  return rows;
+}
+
+}  // namespace
+
+std::string Dispatch::Plan::describe() const {
+  return fmt::format("{} ranks, {} rows fit, {}", layout.ranks(), capacity,
+                     quantize_rows != nullptr ? "quantised on the way" : "copied");
+}
+
+Result<Dispatch::Plan> Dispatch::plan(const char* function, const Args& args) {
+  Plan plan{EpLayout(args)};
+  plan.limits = MOEYARD_TRY(find_ep_group(function, args));
+  MOEYARD_TRY(check_window(function, args, plan.limits, args.bs(), args.topk(), args.hidden()));
+  plan.algorithm = algorithm_of(args);
+  plan.policy = slot_policy();
+  plan.triples = product() != Product::a2;
+  plan.zero_tail = plan.algorithm == CommAlg::hierarchy && product() != Product::host;
+  plan.capacity = rows_that_fit(args, plan.triples);
+  if (args.quantizes())
+    plan.quantize_rows = kernels::quantize_rows_variants().front().run;
+  else
+    plan.copy_rows = kernels::copy_rows_variants().front().run;
+
+  const EpLayout& layout = plan.layout;
+  const std::int64_t slots = args.bs() * (args.topk() + layout.shared_experts());
+  const std::int64_t first_rows = layout.width() * static_cast<std::int64_t>(sizeof(std::int32_t));
+  plan.offer_bytes = static_cast<std::int64_t>(sizeof(DispatchOffer)) + (first_rows + 7) / 8 * 8;
+  Scratch scratch;
+  plan.x = DenseRows(args.x, args.bs(), scratch);
+  plan.scales = DenseRows(args.scales, layout.scale_rows(), scratch);
+  plan.expand_x = DenseRows(args.expand_x, plan.capacity, scratch);
+  plan.targets = scratch.add<Target>(slots);
+  plan.send_counts = scratch.add<std::int32_t>(layout.destinations());
+  plan.recv_counts = scratch.add<std::int32_t>(layout.destinations());
+  plan.offers = scratch.add<std::byte>(layout.ranks() * plan.offer_bytes);
+  plan.peers = scratch.add<DispatchPeer>(layout.ranks());
+  plan.first_row = scratch.add<std::int32_t>(layout.destinations());
+  plan.place_of_slot = scratch.add<std::byte*>(slots);
+  if (args.scales.present()) plan.smooth_of_slot = scratch.add<const float*>(slots);
+  if (args.quantizes()) plan.scale_of_slot = scratch.add<float>(slots);
+  plan.workspace_bytes = scratch.bytes();
+  return plan;
+}
+
+void Dispatch::refused(const char* /*function*/, const Args& args, const Status& why) {
+  refuse_in_group(kOperator, args, why);
+}
+
+Result<comm::Exchange> Dispatch::open(const char* function, const Args& args, const Plan& /*plan*/,
+                                      runtime::Stream& stream) {
+  return open_in_group(function, kOperator, args, stream);
+}
+
+Status Dispatch::run(const executor::Run& run, const Args& args, const Plan& plan, Session& exchange) {
+  return DispatchCall(run, args, plan, exchange).run();
+}
+
+}  // namespace moeyard::ops

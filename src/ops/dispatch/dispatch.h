@@ -1,0 +1,80 @@
+// Moeyard. SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include "comm/group.h"
+#include "executor/call.h"
+#include "kernels/copy_rows/copy_rows.h"
+#include "kernels/quantize_rows/quantize_rows.h"
+#include "ops/dense_rows.h"
+#include "ops/dispatch/ep_layout.h"
+#include "ops/dispatch/slots.h"
+#include "ops/scratch.h"
+
+namespace moeyard::ops {
+
+// Parameters of aclnnMoeDistributeDispatchV4; see include/aclnnop/aclnn_moe_distribute_dispatch_v4.h. Earlier
+// versions fill fewer of them.
+struct DispatchArgs : EpAttributes {
+  TensorView x, expert_ids, scales, active_mask, expert_scales, elastic_info, performance_info;
+  std::int64_t quant_mode = 0, expert_token_nums_type = 0;
+  TensorView expand_x, dynamic_scales, assist_info, expert_token_nums, ep_recv_counts, tp_recv_counts,
+      expand_scales;
+
+  std::int64_t bs() const { return x.dim(0); }
+  std::int64_t topk() const { return expert_ids.dim(1); }
+  std::int64_t hidden() const { return x.dim(1); }
+  bool quantizes() const { return quant_mode != 0; }
+  bool weighs() const { return expert_scales.present() && expand_scales.present(); }
+};
+
+// What a receiver tells each source: how its outputs lie, and (behind it) the first row of each local
+// expert's part.
+struct DispatchOffer {
+  std::int64_t row_stride, scale_stride, assist_stride, weight_stride;
+};
+
+// Where a peer's outputs are; null: not to be written.
+struct DispatchPeer {
+  std::byte *rows, *scales, *assist, *weights;
+  DispatchOffer strides;
+};
+
+struct Dispatch {
+  using Args = DispatchArgs;
+  using Session = comm::Exchange;
+
+  struct Plan : executor::PlanBase {
+    explicit Plan(const EpLayout& layout) : layout(layout) {}
+    std::string describe() const;
+
+    EpLayout layout;
+    comm::Limits limits;
+    CommAlg algorithm{};
+    SlotPolicy policy{};
+    bool triples = true;  // what assistInfo holds: triples of received rows, or indices of sent slots (A2)
+    bool zero_tail = false;
+    std::int64_t capacity = 0;     // rows that the outputs have room for
+    std::int64_t offer_bytes = 0;  // one DispatchOffer and its first rows
+    kernels::CopyRowsFn copy_rows = nullptr;
+    kernels::QuantizeRowsFn quantize_rows = nullptr;
+
+    DenseRows x, scales, expand_x;
+    Part<Target> targets;               // [BS * slots per token]
+    Part<std::int32_t> send_counts;     // [destinations], also the message of the first round
+    Part<std::int32_t> recv_counts;     // [L * W] of (local expert, source), then their inclusive sums
+    Part<std::byte> offers;             // [W] the message of the second round
+    Part<DispatchPeer> peers;           // [W]
+    Part<std::int32_t> first_row;       // [destinations] of my rows at the receiver
+    Part<std::byte*> place_of_slot;     // [BS * slots per token]
+    Part<const float*> smooth_of_slot;  // the same, where there are smooth factors
+    Part<float> scale_of_slot;          // the same, when quantising
+  };
+
+  static const contract::Contract kContract;
+  static Result<Plan> plan(const char* function, const Args& args);
+  static void refused(const char* function, const Args& args, const Status& why);
+  static Result<Session> open(const char* function, const Args& args, const Plan& plan,
+                              runtime::Stream& stream);
+  static Status run(const executor::Run& run, const Args& args, const Plan& plan, Session& exchange);
+};
+
+}  // namespace moeyard::ops

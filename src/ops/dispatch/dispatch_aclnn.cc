@@ -1,0 +1,58 @@
+// Moeyard. SPDX-License-Identifier: Apache-2.0
+#include "aclnnop/aclnn_moe_distribute_dispatch_v4.h"
+#include "ops/dispatch/dispatch.h"
+
+using namespace moeyard;
+
+aclnnStatus aclnnMoeDistributeDispatchV4GetWorkspaceSize(
+    const aclTensor* x, const aclTensor* expertIds, const aclTensor* scalesOptional,
+    const aclTensor* xActiveMaskOptional, const aclTensor* expertScalesOptional,
+    const aclTensor* elasticInfoOptional, const aclTensor* performanceInfoOptional, const char* groupEp,
+    int64_t epWorldSize, int64_t epRankId, int64_t moeExpertNum, const char* groupTp, int64_t tpWorldSize,
+    int64_t tpRankId, int64_t expertShardType, int64_t sharedExpertNum, int64_t sharedExpertRankNum,
+    int64_t quantMode, int64_t globalBs, int64_t expertTokenNumsType, const char* commAlg,
+    int64_t zeroExpertNum, int64_t copyExpertNum, int64_t constExpertNum, aclTensor* expandXOut,
+    aclTensor* dynamicScalesOut, aclTensor* assistInfoForCombineOut, aclTensor* expertTokenNumsOut,
+    aclTensor* epRecvCountsOut, aclTensor* tpRecvCountsOut, aclTensor* expandScalesOut,
+    uint64_t* workspaceSize, aclOpExecutor** executor) {
+  return executor::plan_call<ops::Dispatch>("aclnnMoeDistributeDispatchV4", workspaceSize, executor, [&] {
+    ops::DispatchArgs args;
+    static_cast<ops::EpAttributes&>(args) = {.group_ep = std::string(text(groupEp)),
+                                             .ep_world_size = epWorldSize,
+                                             .ep_rank_id = epRankId,
+                                             .moe_expert_num = moeExpertNum,
+                                             .group_tp = std::string(text(groupTp)),
+                                             .tp_world_size = tpWorldSize,
+                                             .tp_rank_id = tpRankId,
+                                             .expert_shard_type = expertShardType,
+                                             .shared_expert_num = sharedExpertNum,
+                                             .shared_expert_rank_num = sharedExpertRankNum,
+                                             .global_bs = globalBs,
+                                             .comm_alg = std::string(text(commAlg)),
+                                             .zero_expert_num = zeroExpertNum,
+                                             .copy_expert_num = copyExpertNum,
+                                             .const_expert_num = constExpertNum};
+    args.x = view(x);
+    args.expert_ids = view(expertIds);
+    args.scales = view(scalesOptional);
+    args.active_mask = view(xActiveMaskOptional);
+    args.expert_scales = view(expertScalesOptional);
+    args.elastic_info = view(elasticInfoOptional);
+    args.performance_info = view(performanceInfoOptional);
+    args.quant_mode = quantMode;
+    args.expert_token_nums_type = expertTokenNumsType;
+    args.expand_x = view(expandXOut);
+    args.dynamic_scales = view(dynamicScalesOut);
+    args.assist_info = view(assistInfoForCombineOut);
+    args.expert_token_nums = view(expertTokenNumsOut);
+    args.ep_recv_counts = view(epRecvCountsOut);
+    args.tp_recv_counts = view(tpRecvCountsOut);
+    args.expand_scales = view(expandScalesOut);
+    return args;
+  });
+}
+
+aclnnStatus aclnnMoeDistributeDispatchV4(void* workspace, uint64_t workspaceSize, aclOpExecutor* executor,
+                                         aclrtStream stream) {
+  return executor::run_call("aclnnMoeDistributeDispatchV4", workspace, workspaceSize, executor, stream);
+}

@@ -1,0 +1,98 @@
+// Moeyard. SPDX-License-Identifier: Apache-2.0
+#include "ops/dispatch/ep_group.h"
+
+#include <algorithm>
+
+#include "base/errors.h"
+#include "base/product.h"
+#include "comm/registry.h"
+#include "ops/dispatch/ep_layout.h"
+
+namespace moeyard::ops {
+namespace {
+
+constexpr std::int64_t kMiB = 1024 * 1024;
+
+std::int64_t round_up(std::int64_t value, std::int64_t multiple) {
+  return (value + multiple - 1) / multiple * multiple;
+}
+
+// Bytes per communicator that the documents of the product ask for; `tokens` is the largest BS of all ranks.
+std::int64_t window_bytes(const EpAttributes& a, std::int64_t tokens, std::int64_t topk,
+                          std::int64_t hidden) {
+  const EpLayout layout(a);
+  const std::int64_t row = round_up(2 * hidden, 32) + 64;
+  const std::int64_t returned = (topk + layout.shared_experts()) * tokens * round_up(2 * hidden, 512);
+  const std::int64_t local = layout.width();
+  switch (algorithm_of(a)) {
+    case CommAlg::hierarchy:
+      return a.moe_expert_num * tokens * (2 * hidden + 3 * (topk + 7) / 8 * 8 * 4 + 64) + 404 * kMiB;
+    case CommAlg::fullmesh_v2:
+      return 2 * (local * tokens * a.ep_world_size * ((row + 479) / 480 * 512) + returned);
+    default:
+      return 2 * (local * tokens * a.ep_world_size * round_up(row, 512) + returned);
+  }
+}
+
+}  // namespace
+
+Result<comm::Limits> find_ep_group(const char* function, const EpAttributes& a) {
+  const auto group = comm::find_group(a.group_ep);
+  if (!group)
+    return fail(
+        ACLNN_ERR_PARAM_INVALID, TextCode::operator_parameter,
+        "{}: group not found: groupEp is \"{}\" but must name a live communicator of this process; pass what "
+        "HcclGetCommName gives and keep the communicator until the work is done",
+        function, a.group_ep);
+  if (group->size != a.ep_world_size)
+    return fail(
+        ACLNN_ERR_INNER_TILING_ERROR, TextCode::operator_parameter,
+        "{}: epWorldSize is {} but must be {}, the ranks of group \"{}\"; pass what HcclGetRankSize gives",
+        function, a.ep_world_size, group->size, a.group_ep);
+  return group->limits;
+}
+
+Status check_window(const char* function, const EpAttributes& a, const comm::Limits& limits,
+                    std::int64_t tokens, std::int64_t topk, std::int64_t hidden) {
+  if (product() != Product::a3 && product() != Product::a950) return {};
+  const std::int64_t most_tokens = a.global_bs != 0 ? a.global_bs / a.ep_world_size : tokens;
+  const std::int64_t needed = window_bytes(a, most_tokens, topk, hidden);
+  const bool fits = product() == Product::a3
+                        ? needed <= limits.buffer_mb * kMiB
+                        : needed + 1024 * a.ep_world_size <= 2 * limits.buffer_mb * kMiB - kMiB;
+  if (fits) return {};
+  const std::int64_t mb = product() == Product::a3
+                              ? (needed + kMiB - 1) / kMiB
+                              : (needed + 1024 * a.ep_world_size + 3 * kMiB - 1) / (2 * kMiB);
+  return fail(ACLNN_ERR_INNER_TILING_ERROR, TextCode::operator_parameter,
+              "{}: HCCL_BUFFSIZE is {} MB but must be at least {} MB for {} tokens per rank, K {}, H {} and "
+              "{} ranks; set it "
+              "before the communicator is made",
+              function, limits.buffer_mb, mb, most_tokens, topk, hidden, a.ep_world_size);
+}
+
+void refuse_in_group(const char* operator_name, const EpAttributes& a, const Status& why) {
+  auto group = comm::find_rank(a.group_ep, runtime::current_device());
+  if (group == nullptr) group = comm::find_member(a.group_ep, static_cast<int>(a.ep_rank_id));
+  if (group != nullptr) group->post_refusal(group->rank(), operator_name, why.message());
+}
+
+Result<comm::Exchange> open_in_group(const char* function, const char* operator_name, const EpAttributes& a,
+                                     const runtime::Stream& stream) {
+  auto group = comm::find_rank(a.group_ep, stream.device());
+  if (group == nullptr)
+    return fail(ACLNN_ERR_PARAM_INVALID, TextCode::operator_parameter,
+                "{}: stream belongs to device {} but must belong to the device of a rank of group \"{}\"; "
+                "use a stream of "
+                "rank {}'s device",
+                function, stream.device(), a.group_ep, a.ep_rank_id);
+  if (group->rank() != a.ep_rank_id)
+    return fail(ACLNN_ERR_PARAM_INVALID, TextCode::operator_parameter,
+                "{}: epRankId is {} but must be {}, the rank of the stream's device {} in group \"{}\"; pass "
+                "that rank or a "
+                "stream of the other device",
+                function, a.ep_rank_id, group->rank(), stream.device(), a.group_ep);
+  return comm::Exchange(std::move(group), operator_name);
+}
+
+}  // namespace moeyard::ops

@@ -1,0 +1,57 @@
+// Moeyard. SPDX-License-Identifier: Apache-2.0
+#include "ops/dispatch/ep_layout.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <string_view>
+
+#include "base/product.h"
+
+namespace moeyard::ops {
+
+namespace {
+
+bool is_set_to(const char* variable, std::string_view wanted) {
+  const char* value = std::getenv(variable);
+  return value != nullptr && value == wanted;
+}
+
+}  // namespace
+
+CommAlg algorithm_of(const EpAttributes& attributes) {
+  const std::string& name = attributes.comm_alg;
+  if (product() == Product::a2) {
+    if (attributes.ep_world_size <= 8) return CommAlg::fullmesh;
+    const bool by_environment = name.empty() || name == "0";
+    const bool hierarchy =
+        by_environment ? is_set_to("HCCL_INTRA_PCIE_ENABLE", "1") && is_set_to("HCCL_INTRA_ROCE_ENABLE", "0")
+                       : name == "hierarchy";
+    return hierarchy ? CommAlg::hierarchy : CommAlg::fullmesh;
+  }
+  if (name == "fullmesh_v2") return CommAlg::fullmesh_v2;
+  if (name == "hierarchy") return CommAlg::hierarchy;
+  return name == "ccu" ? CommAlg::ccu : CommAlg::fullmesh;
+}
+
+// Divisors may be 0 while the attributes are still being checked.
+EpLayout::EpLayout(const EpAttributes& a) : ranks_(a.ep_world_size), moe_experts_(a.moe_expert_num) {
+  const bool shared = product() != Product::a2 && a.shared_expert_rank_num > 0 && a.shared_expert_num > 0;
+  shared_ranks_ = shared ? a.shared_expert_rank_num : 0;
+  shared_experts_ = shared ? a.shared_expert_num : 0;
+  replicas_ = shared ? std::max<std::int64_t>(shared_ranks_ / shared_experts_, 1) : 1;
+  local_moe_experts_ =
+      std::max<std::int64_t>(moe_experts_ / std::max<std::int64_t>(ranks_ - shared_ranks_, 1), 1);
+  width_ = local_moe_experts_;
+  first_copy_ = moe_experts_ + a.zero_expert_num;
+  first_const_ = first_copy_ + a.copy_expert_num;
+  first_unknown_ = first_const_ + a.const_expert_num;
+}
+
+std::int64_t EpLayout::capacity(std::int64_t rank, std::int64_t tokens, std::int64_t topk,
+                                std::int64_t global_bs) const {
+  const std::int64_t all_tokens = global_bs != 0 ? global_bs : tokens * ranks_;
+  if (rank >= shared_ranks_) return all_tokens * std::min(local_moe_experts_, topk);
+  return all_tokens / std::max<std::int64_t>(ranks_, 1) * ((ranks_ + replicas_ - 1) / replicas_);
+}
+
+}  // namespace moeyard::ops

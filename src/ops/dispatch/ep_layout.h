@@ -1,0 +1,56 @@
+// Moeyard. SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <cstdint>
+
+#include "ops/dispatch/ep_attributes.h"
+
+namespace moeyard::ops {
+
+// What an id in expertIds stands for.
+enum class ExpertKind : std::uint8_t { real, zero, copy, constant, unknown };
+
+// Where experts live and how many rows their ranks must hold: the one place that knows.
+//
+// Ranks below shared_ranks hold a replica of a shared expert each, the others local_moe_experts real ones. A
+// row's destination is the number rank * width + local expert.
+class EpLayout {
+ public:
+  explicit EpLayout(const EpAttributes& attributes);
+
+  std::int64_t ranks() const { return ranks_; }
+  std::int64_t width() const { return width_; }  // most experts on a rank
+  std::int64_t destinations() const { return ranks_ * width_; }
+  std::int64_t shared_experts() const { return shared_experts_; }  // 0 where no rank is set aside for them
+  std::int64_t known_experts() const { return first_unknown_; }
+  std::int64_t experts_on(std::int64_t rank) const { return rank < shared_ranks_ ? 1 : local_moe_experts_; }
+
+  ExpertKind kind_of(std::int64_t id) const {
+    if (id < 0 || id >= first_unknown_) return ExpertKind::unknown;
+    if (id < moe_experts_) return ExpertKind::real;
+    if (id < first_copy_) return ExpertKind::zero;
+    return id < first_const_ ? ExpertKind::copy : ExpertKind::constant;
+  }
+  std::int64_t const_index(std::int64_t id) const { return id - first_const_; }
+
+  std::int64_t destination_of_expert(std::int64_t expert) const {
+    return (shared_ranks_ + expert / local_moe_experts_) * width_ + expert % local_moe_experts_;
+  }
+  // The replica of a shared expert that serves the tokens of `source`.
+  std::int64_t destination_of_shared(std::int64_t shared, std::int64_t source) const {
+    return (shared * replicas_ + source % replicas_) * width_;
+  }
+
+  // Row of the smooth factors: shared experts come first.
+  std::int64_t scale_rows() const { return shared_experts_ + moe_experts_; }
+  std::int64_t scale_row_of_expert(std::int64_t expert) const { return shared_experts_ + expert; }
+
+  // Rows that a rank must have room for when its own token count is `tokens`; ids of a token are distinct.
+  std::int64_t capacity(std::int64_t rank, std::int64_t tokens, std::int64_t topk,
+                        std::int64_t global_bs) const;
+
+ private:
+  std::int64_t ranks_, moe_experts_, shared_experts_, shared_ranks_, replicas_, local_moe_experts_, width_;
+  std::int64_t first_copy_, first_const_, first_unknown_;
+};
+
+}  // namespace moeyard::ops

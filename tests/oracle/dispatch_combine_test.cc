@@ -1,0 +1,192 @@
+// Moeyard. SPDX-License-Identifier: Apache-2.0
+// aclnnMoeDistributeDispatchV4 and aclnnMoeDistributeCombineV4 against plain loops over random problems: every mode, dtype
+// and edge, on 1 to 64 ranks. MOEYARD_TEST_SEED gives other problems.
+#include <gtest/gtest.h>
+
+#include <cstdio>
+#include <cstdlib>
+
+#include "oracle/ep_round_trip.h"
+
+namespace oracle {
+namespace {
+
+// Before anything asks for the number of devices.
+[[maybe_unused]] const bool kDevices = setenv("MOEYARD_DEVICES", "64", 1) == 0;
+
+int below(std::mt19937& random, int n) { return static_cast<int>(random() % static_cast<unsigned>(n)); }
+
+// A shape with everything drawn: experts per rank, K, odd and even H, shared ranks, special experts, quantisation.
+EpShape draw_shape(int ranks, std::mt19937& random) {
+  EpShape shape;
+  shape.ranks = ranks;
+  if (ranks > 1 && below(random, 3) == 0) {
+    shape.shared = 1 + below(random, std::min(2, ranks - 1));
+    const int most = (ranks - 1) / shape.shared;
+    shape.shared_ranks = shape.shared * (1 + below(random, most));
+  } else {
+    shape.shared = below(random, 2);  // without ranks of their own: the same as none
+  }
+  shape.experts = (ranks - shape.shared_ranks) * (1 + below(random, 4));
+  if (below(random, 2) == 0) {
+    shape.zero = below(random, 3);
+    shape.copy = below(random, 3);
+    shape.constant = below(random, 3);
+  }
+  shape.topk = 1 + below(random, std::min(8, shape.experts + shape.zero + shape.copy + shape.constant));
+  constexpr int kWidths[] = {1, 3, 8, 31, 64, 129, 257};
+  shape.hidden = kWidths[below(random, 7)];
+  shape.quantized = below(random, 2) == 0;
+  shape.smooth = shape.quantized && below(random, 2) == 0;
+  return shape;
+}
+
+template <class T>
+void check_random(const EpGroup& group, std::uint32_t seed) {
+  std::mt19937 random(seed);
+  EpShape shape = draw_shape(group.size(), random);
+  std::vector<int> bs(static_cast<std::size_t>(group.size()), 1 + below(random, 9));
+  int mask_dims = below(random, 3);
+  if (below(random, 3) == 0) {  // tokens differ between ranks, some have none
+    for (int& tokens : bs) tokens = below(random, 3) == 0 ? 0 : below(random, 12);
+    shape.global_bs = (*std::max_element(bs.begin(), bs.end()) + below(random, 2)) * shape.ranks;
+    if (shape.global_bs == 0) shape.global_bs = shape.ranks;
+    mask_dims = 0;
+  }
+  EpOptions options;
+  options.repeats = below(random, 8) == 0;
+  EpRoundTrip<T> problem(shape, bs, mask_dims, seed, options);
+  problem.weighted = below(random, 5) != 0;
+  problem.weights_travel = below(random, 4) != 0;
+  if (shape.shared_ranks == 0 && below(random, 3) == 0) problem.add_shared_x();
+  problem.check(group);
+}
+
+class RandomProblems : public testing::TestWithParam<int> {};
+
+TEST_P(RandomProblems, MatchThePlainLoops) {
+  const EpGroup group(GetParam());
+  const int problems = GetParam() > 8 ? 4 : 24;
+  for (int i = 0; i < problems && !HasFailure(); ++i) {
+    const std::uint32_t of = seed() + static_cast<std::uint32_t>(1000 * GetParam() + i);
+    SCOPED_TRACE("MOEYARD_TEST_SEED: problem seed " + std::to_string(of));
+    if (i % 2 == 0)
+      check_random<B16>(group, of);
+    else
+      check_random<F16>(group, of);
+  }
+}
+INSTANTIATE_TEST_SUITE_P(Ranks, RandomProblems, testing::Values(1, 2, 3, 4, 8, 64));
+
+// --- Edges, one by one -----------------------------------------------------------------------------------------------
+
+EpShape plain(int ranks, int experts, int topk, int hidden) {
+  EpShape shape;
+  shape.ranks = ranks, shape.experts = experts, shape.topk = topk, shape.hidden = hidden;
+  return shape;
+}
+
+TEST(DispatchCombine, OneExpertGetsEverything) {
+  const EpGroup group(4);
+  EpRoundTrip<B16> problem(plain(4, 8, 1, 40), {5, 5, 5, 5}, 0, 1);
+  for (auto& rank : problem.ranks) std::fill(rank.ids.begin(), rank.ids.end(), 6);
+  problem.check(group);
+}
+
+TEST(DispatchCombine, NoTokensAtAll) {
+  const EpGroup group(3);
+  EpRoundTrip<F16> problem(plain(3, 6, 2, 16), {0, 0, 0}, 0, 2);
+  problem.check(group);
+}
+
+TEST(DispatchCombine, OneTokenOnOneRank) {
+  const EpGroup group(3);
+  EpShape shape = plain(3, 6, 2, 16);
+  shape.global_bs = 3;
+  EpRoundTrip<B16>(shape, {0, 1, 0}, 0, 3).check(group);
+}
+
+TEST(DispatchCombine, OutputsOfExactlyTheCapacity) {
+  const EpGroup group(2);
+  EpOptions exact;
+  exact.rows_to_spare = 0;
+  EpRoundTrip<B16>(plain(2, 2, 2, 24), {7, 7}, 0, 4, exact).check(group);  // every rank gets every token
+}
+
+// The streaming paths of both operators, on misaligned rows, too.
+TEST(DispatchCombine, RowsLargerThanTheCaches) {
+  const EpGroup group(2);
+  EpOptions dense;
+  dense.views = false;
+  EpShape quantized = plain(2, 8, 8, 2051);
+  quantized.quantized = true;
+  EpRoundTrip<B16>(quantized, {260, 260}, 0, 5, dense).check(group);             // 4.2 MB of rows
+  EpRoundTrip<B16>(plain(2, 8, 8, 1024), {260, 260}, 0, 6, dense).check(group);  // 4.2 MB of rows
+  EpRoundTrip<B16>(plain(2, 2, 1, 8195), {260, 260}, 0, 7, dense).check(group);  // xOut of 4.2 MB
+}
+
+TEST(DispatchCombine, ManyExpertsPerToken) {
+  const EpGroup group(2);
+  EpRoundTrip<F16>(plain(2, 80, 70, 33), {3, 3}, 2, 6).check(group);
+}
+
+// xOut == x when the experts return what they get, there is one of them and it has weight 1.
+TEST(DispatchCombine, IdentityRoundTripReturnsTheTokens) {
+  const EpGroup group(3);
+  EpRoundTrip<B16> problem(plain(3, 3, 1, 65), {6, 6, 6}, 0, 7);
+  for (auto& rank : problem.ranks) {
+    std::fill(rank.ids.begin(), rank.ids.end(), 0);  // expert 0 multiplies by 1
+    std::fill(rank.weights.begin(), rank.weights.end(), 1.0f);
+  }
+  problem.check(group);
+  for (const auto& rank : problem.ranks)
+    for (int t = 0; t < rank.bs; ++t) {
+      const std::vector<B16> x(rank.x.begin() + t * 65, rank.x.begin() + (t + 1) * 65);
+      EXPECT_TRUE(
+          reference_combine(problem.shape, rank, problem.constants, t, true, [&](int) { return x; }) == x);
+    }
+}
+
+// --- The same bits whatever the threads and wherever the ranks are -----------------------------------------------------
+
+constexpr const char* kDigestLine = "digest of xOut: ";
+
+std::uint64_t digest_of(const EpGroup& group) {
+  EpShape shape = plain(4, 16, 4, 515);
+  EpRoundTrip<B16> problem(shape, {150, 150, 150, 150}, 2, 8);
+  return problem.check(group);
+}
+
+TEST(DispatchCombine, DoesNotDependOnWhereRanksAre) {
+  const std::uint64_t in_order = digest_of(EpGroup(4));
+  EXPECT_EQ(digest_of(EpGroup(std::vector<std::int32_t>{3, 1, 0, 2})), in_order);
+  EXPECT_EQ(digest_of(EpGroup(std::vector<std::int32_t>{40, 7, 63, 12})), in_order);
+}
+
+TEST(DispatchCombine, PrintsItsDigest) {
+  std::printf("%s%llx\n", kDigestLine, static_cast<unsigned long long>(digest_of(EpGroup(4))));
+}
+
+std::string digest_with(const std::string& environment) {
+  const std::string command = environment + " " + testing::internal::GetArgvs()[0] +
+                              " --gtest_filter=DispatchCombine.PrintsItsDigest";
+  FILE* pipe = popen(command.c_str(), "r");
+  std::string found;
+  char line[512];
+  while (pipe != nullptr && std::fgets(line, sizeof line, pipe) != nullptr)
+    if (std::string(line).rfind(kDigestLine, 0) == 0) found = line;
+  EXPECT_TRUE(pipe != nullptr && pclose(pipe) == 0) << command;
+  return found;
+}
+
+TEST(DispatchCombine, DoesNotDependOnThreadsOrInstructions) {
+  const std::string one = digest_with("MOEYARD_THREADS=1");
+  ASSERT_FALSE(one.empty());
+  EXPECT_EQ(digest_with("MOEYARD_THREADS=2"), one);
+  EXPECT_EQ(digest_with("MOEYARD_THREADS=7"), one);
+  EXPECT_EQ(digest_with("MOEYARD_TARGET=EMU128"), one);
+  EXPECT_EQ(digest_with("MOEYARD_TARGET=SSE4"), one);
+}
+
+}  // namespace
+}  // namespace oracle

@@ -1,0 +1,175 @@
+// Moeyard. SPDX-License-Identifier: Apache-2.0
+// What dispatch and combine do, as their definition says it: plain loops over ranks, experts, tokens and slots.
+#pragma once
+#include <cmath>
+#include <vector>
+
+#include "support/numbers.h"
+
+namespace oracle {
+
+// What all ranks agree on.
+struct EpShape {
+  int ranks = 1, experts = 1, topk = 1, hidden = 1;
+  int shared = 0, shared_ranks = 0;
+  int zero = 0, copy = 0, constant = 0;
+  bool quantized = false, smooth = false;
+  int global_bs = 0;
+
+  int local_experts(int rank) const { return rank < shared_ranks ? 1 : experts / (ranks - shared_ranks); }
+  int used_shared() const { return shared_ranks > 0 ? shared : 0; }
+  int rank_of(int expert) const { return shared_ranks + expert / (experts / (ranks - shared_ranks)); }
+  int local_of(int expert) const { return expert % (experts / (ranks - shared_ranks)); }
+  int shared_rank(int s, int source) const {
+    const int group = shared_ranks / shared;
+    return s * group + source % group;
+  }
+  int capacity(int rank, int bs) const {
+    const int all = global_bs != 0 ? global_bs : bs * ranks;
+    if (rank >= shared_ranks) return all * std::min(local_experts(rank), topk);
+    const int group = shared_ranks / shared;
+    return all / ranks * ((ranks + group - 1) / group);
+  }
+};
+
+// One rank's inputs.
+template <class T>
+struct EpRank {
+  int bs = 0;
+  std::vector<T> x;               // [bs, H]
+  std::vector<std::int32_t> ids;  // [bs, K]
+  int mask_dims = 0;
+  std::vector<std::uint8_t> mask;  // [bs] or [bs, K]
+  std::vector<float> weights;      // [bs, K]
+  std::vector<float> smooth;       // [shared + experts, H]
+  std::vector<T> shared_x;         // [bs, H]; empty: none
+
+  bool slot_active(int t, int k, int topk) const {
+    if (mask_dims == 1) return mask[static_cast<std::size_t>(t)] != 0;
+    if (mask_dims == 2) return mask[static_cast<std::size_t>(t * topk + k)] != 0;
+    return true;
+  }
+  bool token_active(int t, int topk) const {
+    for (int k = 0; k < topk; ++k)
+      if (slot_active(t, k, topk)) return true;
+    return false;
+  }
+};
+
+// A row that a rank receives.
+struct ReceivedRow {
+  int source, token, slot;  // slot K + s for shared expert s
+  int expert;               // -1 - s for shared expert s
+  float weight;
+  float scale;                 // when quantised
+  std::vector<std::int8_t> q;  // when quantised
+};
+
+template <class T>
+struct Received {
+  std::vector<ReceivedRow> rows;
+  std::vector<int> sums;            // [L * W] inclusive
+  std::vector<int> rows_of_expert;  // [L]
+};
+
+template <class T>
+void quantize(const EpShape& shape, const EpRank<T>& from, ReceivedRow& row) {
+  std::vector<float> y;
+  float m = 0;
+  for (int h = 0; h < shape.hidden; ++h) {
+    float value = widen(from.x[static_cast<std::size_t>(row.token * shape.hidden + h)]);
+    if (shape.smooth) {
+      const int factors = row.expert < 0 ? -1 - row.expert : shape.used_shared() + row.expert;
+      value = value * from.smooth[static_cast<std::size_t>(factors * shape.hidden + h)];
+    }
+    y.push_back(value);
+    m = std::fmax(m, std::fabs(value));
+  }
+  const float f = 127.0f / m;
+  row.scale = m == 0 ? 0.0f : 1.0f / f;
+  for (const float value : y) {
+    const float rounded = m == 0 ? 0.0f : std::nearbyint(value * f);
+    row.q.push_back(static_cast<std::int8_t>(std::fmin(127.0f, std::fmax(-128.0f, rounded))));
+  }
+}
+
+template <class T>
+Received<T> reference_dispatch(const EpShape& shape, const std::vector<EpRank<T>>& ranks, int me) {
+  Received<T> received;
+  for (int local = 0; local < shape.local_experts(me); ++local) {
+    received.rows_of_expert.push_back(0);
+    for (int source = 0; source < shape.ranks; ++source) {
+      const EpRank<T>& from = ranks[static_cast<std::size_t>(source)];
+      for (int t = 0; t < from.bs; ++t) {
+        const auto take = [&](int slot, int expert, float weight) {
+          ReceivedRow row{source, t, slot, expert, weight, 0, {}};
+          if (shape.quantized) quantize(shape, from, row);
+          received.rows.push_back(std::move(row));
+          ++received.rows_of_expert.back();
+        };
+        for (int k = 0; k < shape.topk && me >= shape.shared_ranks; ++k) {
+          const int id = from.ids[static_cast<std::size_t>(t * shape.topk + k)];
+          if (id < shape.experts && from.slot_active(t, k, shape.topk) && shape.rank_of(id) == me &&
+              shape.local_of(id) == local)
+            take(k, id, from.weights[static_cast<std::size_t>(t * shape.topk + k)]);
+        }
+        for (int s = 0; s < shape.used_shared(); ++s)
+          if (from.token_active(t, shape.topk) && shape.shared_rank(s, source) == me)
+            take(shape.topk + s, -1 - s, 1.0f);
+      }
+      received.sums.push_back(static_cast<int>(received.rows.size()));
+    }
+  }
+  return received;
+}
+
+// What special experts and the sum need beside the rows.
+template <class T>
+struct Constants {
+  std::vector<T> alpha1, alpha2, v;  // [constant, H]
+};
+
+// One token of xOut. row_of(slot) is the row that the slot's expert returned.
+template <class T, class RowOf>
+std::vector<T> reference_combine(const EpShape& shape, const EpRank<T>& rank, const Constants<T>& constants,
+                                 int t, bool weighted, RowOf&& row_of) {
+  std::vector<T> out;
+  const std::size_t width = static_cast<std::size_t>(shape.hidden);
+  for (std::size_t h = 0; h < width; ++h) {
+    float z = 0;
+    const float x = widen(rank.x[static_cast<std::size_t>(t) * width + h]);
+    for (int k = 0; k < shape.topk; ++k) {
+      if (!rank.slot_active(t, k, shape.topk)) continue;
+      const int id = rank.ids[static_cast<std::size_t>(t * shape.topk + k)];
+      const float c = weighted ? rank.weights[static_cast<std::size_t>(t * shape.topk + k)] : 1.0f;
+      float y;
+      if (id < shape.experts) {
+        y = widen(row_of(k)[h]);
+      } else if (id < shape.experts + shape.zero) {
+        continue;
+      } else if (id < shape.experts + shape.zero + shape.copy) {
+        y = x;
+      } else {
+        const std::size_t j = static_cast<std::size_t>(id - shape.experts - shape.zero - shape.copy);
+        double p1 = 0, p2 = 0;
+        for (std::size_t i = 0; i < width; ++i) {
+          const double token = widen(rank.x[static_cast<std::size_t>(t) * width + i]);
+          p1 += static_cast<double>(widen(constants.alpha1[j * width + i])) * token;
+          p2 += static_cast<double>(widen(constants.alpha2[j * width + i])) * token;
+        }
+        const float a = static_cast<float>(p1), b = static_cast<float>(p2), most = std::fmax(a, b);
+        const float ea = std::exp(a - most), eb = std::exp(b - most);
+        const float own = ea / (ea + eb) * x, other = eb / (ea + eb) * widen(constants.v[j * width + h]);
+        y = own + other;
+      }
+      const float product = c * y;
+      z = z + product;
+    }
+    for (int s = 0; s < shape.used_shared(); ++s) z = z + widen(row_of(shape.topk + s)[h]);
+    if (!rank.shared_x.empty()) z = z + widen(rank.shared_x[static_cast<std::size_t>(t) * width + h]);
+    out.push_back(T(z));
+  }
+  return out;
+}
+
+}  // namespace oracle
