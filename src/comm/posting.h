@@ -24,15 +24,12 @@ struct Exposed {
 
 // What one rank contributes to a round.
 //
-//   facts           compared between all ranks: the first that differs fails the call on every rank with
-//   507015, naming
-//                   both ranks and both values
-//   message         bytes for the peers; bytes_per_peer 0: every peer reads all of it (all-gather, any
-//   length); n > 0:
-//                   peer q reads bytes [q * n, (q + 1) * n) (all-to-all, n is the same on all ranks)
-//   blocks          what peers may read and write until this rank's next round
-//   error           what this rank found wrong: fails the call on every rank with its code, the lowest rank's
-//   wins
+//   facts     compared between all ranks: the first that differs fails the call on every rank with 507015,
+//             naming both ranks and both values
+//   message   bytes for the peers; bytes_per_peer 0: every peer reads all of it (all-gather, any length);
+//             n > 0: peer q reads bytes [q * n, (q + 1) * n) (all-to-all, n is the same on all ranks)
+//   blocks    what peers may read and write until this rank's next round
+//   error     what this rank found wrong: fails the call on every rank with its code; the lowest rank's wins
 //
 // Facts and error are done with when round() returns. The message, the array `blocks` and the memory it names
 // must stay until the next round of the exchange has returned, as that is how a rank knows that its peers are

@@ -138,8 +138,7 @@ std::string Gathering::missing() const {
   return text;
 }
 
-// ---- Root infos
-// -----------------------------------------------------------------------------------------------------
+// ---- Root infos ----
 
 namespace {
 
@@ -219,8 +218,7 @@ Result<std::shared_ptr<Gathering>> find_gathering(std::string_view function,
   return found->second.gathering;
 }
 
-// ---- Rank tables
-// ----------------------------------------------------------------------------------------------------
+// ---- Rank tables ----
 
 Result<std::shared_ptr<Gathering>> find_table_gathering(std::string_view function, const std::string& table,
                                                         int rank) {

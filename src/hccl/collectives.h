@@ -4,11 +4,11 @@
 // first the ranks compare counts, types, operation and root and expose their buffers; then every rank moves
 // its share; in the second all know that all are done.
 //
-//   who moves what                                            bytes read and written per rank (n = whole
-//   vector) AllReduce      rank r reduces chunk r, writes it to all   n read, n written Reduce         rank r
-//   reduces chunk r, writes it to root  n read, n / R written ReduceScatter  rank r reduces block r into its
-//   own        n read, n / R written the others     the receiver copies from the senders       what it
-//   receives, once
+//                  who moves what                           read and written per rank (n: whole vector)
+//   AllReduce      rank r reduces chunk r, writes it to all   n and n
+//   Reduce         rank r reduces chunk r, writes it to root  n and n / R
+//   ReduceScatter  rank r reduces block r into its own        n and n / R
+//   the others     the receiver copies from the senders       what it receives, once
 #pragma once
 #include <cstdint>
 

@@ -22,25 +22,23 @@ struct ConfigInfo {  // the first bytes of an HcclCommConfig
 static_assert(sizeof(ConfigInfo) == HCCL_COMM_CONFIG_INFO_BYTES && sizeof(HcclCommConfig) == 2240);
 
 // Where members end, one after the other: the next one's offset.
-#define MEMBER(name) offsetof(HcclCommConfig, name)
-constexpr std::size_t kMemberEnds[] = {MEMBER(hcclDeterministic),
-                                       MEMBER(hcclCommName),
-                                       MEMBER(hcclUdi),
-                                       MEMBER(hcclOpExpansionMode),
-                                       MEMBER(hcclRdmaTrafficClass),
-                                       MEMBER(hcclRdmaServiceLevel),
-                                       MEMBER(hcclWorldRankID),
-                                       MEMBER(hcclJobID),
-                                       MEMBER(aclGraphZeroCopyEnable),
-                                       MEMBER(hcclExecTimeOut),
-                                       MEMBER(hcclAlgo),
-                                       MEMBER(hcclRetryEnable),
-                                       MEMBER(hcclRetryParams),
-                                       MEMBER(hcclBufferName),
-                                       MEMBER(hcclQos),
-                                       MEMBER(hcclSymWinMaxMemSizePerRank),
+constexpr std::size_t kMemberEnds[] = {offsetof(HcclCommConfig, hcclDeterministic),
+                                       offsetof(HcclCommConfig, hcclCommName),
+                                       offsetof(HcclCommConfig, hcclUdi),
+                                       offsetof(HcclCommConfig, hcclOpExpansionMode),
+                                       offsetof(HcclCommConfig, hcclRdmaTrafficClass),
+                                       offsetof(HcclCommConfig, hcclRdmaServiceLevel),
+                                       offsetof(HcclCommConfig, hcclWorldRankID),
+                                       offsetof(HcclCommConfig, hcclJobID),
+                                       offsetof(HcclCommConfig, aclGraphZeroCopyEnable),
+                                       offsetof(HcclCommConfig, hcclExecTimeOut),
+                                       offsetof(HcclCommConfig, hcclAlgo),
+                                       offsetof(HcclCommConfig, hcclRetryEnable),
+                                       offsetof(HcclCommConfig, hcclRetryParams),
+                                       offsetof(HcclCommConfig, hcclBufferName),
+                                       offsetof(HcclCommConfig, hcclQos),
+                                       offsetof(HcclCommConfig, hcclSymWinMaxMemSizePerRank),
                                        sizeof(HcclCommConfig)};
-#undef MEMBER
 
 template <class... Args>
 Status wrong(fmt::format_string<Args...> format, Args&&... args) {

@@ -46,8 +46,8 @@ Status unsupported(std::string_view function, const TypeInfo& type, std::string_
 Result<const TypeInfo*> find_type(std::string_view function, HcclDataType type) {
   for (const TypeInfo& row : kTypes)
     if (row.type == type) return &row;
-  return fail(HCCL_E_PARA, TextCode::hccl_parameter, "{}: dataType {} is no HcclDataType", function,
-              static_cast<int>(type));
+  return fail(HCCL_E_PARA, TextCode::hccl_parameter,
+              "{}: dataType {} is no HcclDataType; see hccl/hccl_types.h", function, static_cast<int>(type));
 }
 
 std::string_view name_of(HcclReduceOp op) { return kOps[op]; }
@@ -62,7 +62,8 @@ Result<const TypeInfo*> check_reduction(std::string_view function, HcclDataType 
                                         Reduction reduction) {
   const TypeInfo* row = MOEYARD_TRY(find_type(function, type));
   if (static_cast<unsigned>(op) >= std::size(kOps))
-    return fail(HCCL_E_PARA, TextCode::hccl_parameter, "{}: op {} is no HcclReduceOp", function,
+    return fail(HCCL_E_PARA, TextCode::hccl_parameter,
+                "{}: op is {}, it must be SUM (0), PROD (1), MAX (2) or MIN (3)", function,
                 static_cast<int>(op));
   const bool scatter_v = reduction == Reduction::reduce_scatter_v;
   if (!(scatter_v ? row->reduces_v : row->reduces).has(product()))

@@ -29,8 +29,7 @@ HCCL_TYPE(double, HCCL_DATA_TYPE_FP64, true);
 constexpr HcclReduceOp kOps[] = {HCCL_REDUCE_SUM, HCCL_REDUCE_PROD, HCCL_REDUCE_MAX, HCCL_REDUCE_MIN};
 constexpr int kCounts[] = {1, 7, 63, 64, 65, 1000};  // and a random one
 
-// ---- The references
-// -------------------------------------------------------------------------------------------------
+// ---- The references ----
 
 // What rank `rank` puts in: the same numbers whoever asks.
 template <class T>
@@ -94,8 +93,7 @@ std::vector<std::vector<T>> inputs_of(std::uint32_t call_seed, int size, std::si
   return inputs;
 }
 
-// ---- The tests
-// ------------------------------------------------------------------------------------------------------
+// ---- The tests ----
 
 class CollectivesTest : public testing::TestWithParam<int> {
  protected:
