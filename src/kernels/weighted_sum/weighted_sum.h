@@ -23,12 +23,13 @@ struct Term {
 //   out[t] = round to nearest even of (((0 + w0 * y0) + w1 * y1) + ...)    over the terms of token t in their
 //   order
 //
-// in fp32, each product and each sum rounded once, never fused.
+// in fp32, each product and each sum rounded once, never fused. With round_products each w * y is rounded to the rows'
+// dtype before it is added.
 //
 //   terms           [T * terms_per_token], those of token t from t * terms_per_token on
 //   terms_of_token  [T] how many there are; 0 writes zeros, a negative number leaves out[t] as it is
 //   out             out_stride bytes from row to row, disjoint from all rows
-//   rows, mix, out  FP16 or BF16, `hidden` elements
+//   rows, mix, out  FP32, FP16 or BF16, `hidden` elements
 //
 // streaming: write past the caches, for more data than they hold; the writes are in memory when the call
 // returns. Errors: none. Threads: calls on disjoint tokens may overlap in time.
@@ -41,6 +42,7 @@ struct WeightedSum {
   std::byte* out;
   std::int64_t out_stride;
   bool streaming;
+  bool round_products = false;
 };
 
 using WeightedSumFn = void (*)(const WeightedSum&, Range tokens);

@@ -5,26 +5,46 @@
 // in the nearest cache.
 inline constexpr std::int64_t kChunk = 2048;
 
-// weight * y of one term at element h.
+// Through T and back.
 template <class T, class D>
+HWY_INLINE hn::Vec<D> rounded(D d, hn::Vec<D> value) {
+  HWY_ALIGN T through[hn::MaxLanes(d)];
+  store_float(value, d, through);
+  return load_float(d, through);
+}
+
+template <class T>
+HWY_INLINE float rounded_scalar(float value) {
+  T through;
+  store_scalar(value, &through);
+  return to_float(through);
+}
+
+// weight * y of one term at element h.
+template <class T, bool kRound, class D>
 HWY_INLINE hn::Vec<D> weighted(D d, const Term& term, std::int64_t h) {
   auto y = load_float(d, reinterpret_cast<const T*>(term.row) + h);
   if (term.mix != nullptr) {
     const auto mix = load_float(d, reinterpret_cast<const T*>(term.mix) + h);
     y = hn::Add(hn::Mul(hn::Set(d, term.row_share), y), hn::Mul(hn::Set(d, term.mix_share), mix));
   }
-  return hn::Mul(hn::Set(d, term.weight), y);
+  const auto product = hn::Mul(hn::Set(d, term.weight), y);
+  if constexpr (kRound)
+    return rounded<T>(d, product);
+  else
+    return product;
 }
 
-template <class T>
+template <class T, bool kRound>
 HWY_INLINE float weighted_scalar(const Term& term, std::int64_t h) {
   float y = to_float(reinterpret_cast<const T*>(term.row)[h]);
   if (term.mix != nullptr)
     y = term.row_share * y + term.mix_share * to_float(reinterpret_cast<const T*>(term.mix)[h]);
-  return term.weight * y;
+  const float product = term.weight * y;
+  return kRound ? rounded_scalar<T>(product) : product;
 }
 
-template <class T>
+template <class T, bool kRound>
 void sum_chunk(const Term* terms, std::int64_t count, Range elements, T* to) {
   const hn::ScalableTag<float> d;
   const auto lanes = static_cast<std::int64_t>(hn::Lanes(d));
@@ -32,10 +52,10 @@ void sum_chunk(const Term* terms, std::int64_t count, Range elements, T* to) {
   for (; h + 4 * lanes <= elements.end; h += 4 * lanes, to += 4 * lanes) {
     auto z0 = hn::Zero(d), z1 = z0, z2 = z0, z3 = z0;
     for (std::int64_t i = 0; i < count; ++i) {
-      z0 = hn::Add(z0, weighted<T>(d, terms[i], h));
-      z1 = hn::Add(z1, weighted<T>(d, terms[i], h + lanes));
-      z2 = hn::Add(z2, weighted<T>(d, terms[i], h + 2 * lanes));
-      z3 = hn::Add(z3, weighted<T>(d, terms[i], h + 3 * lanes));
+      z0 = hn::Add(z0, weighted<T, kRound>(d, terms[i], h));
+      z1 = hn::Add(z1, weighted<T, kRound>(d, terms[i], h + lanes));
+      z2 = hn::Add(z2, weighted<T, kRound>(d, terms[i], h + 2 * lanes));
+      z3 = hn::Add(z3, weighted<T, kRound>(d, terms[i], h + 3 * lanes));
     }
     store_float(z0, d, to);
     store_float(z1, d, to + lanes);
@@ -44,12 +64,12 @@ void sum_chunk(const Term* terms, std::int64_t count, Range elements, T* to) {
   }
   for (; h < elements.end; ++h, ++to) {
     float z = 0;
-    for (std::int64_t i = 0; i < count; ++i) z += weighted_scalar<T>(terms[i], h);
+    for (std::int64_t i = 0; i < count; ++i) z += weighted_scalar<T, kRound>(terms[i], h);
     store_scalar(z, to);
   }
 }
 
-template <class T>
+template <class T, bool kRound>
 void sum_tokens(const WeightedSum& p, Range tokens) {
   alignas(kLineBytes) T chunk[kChunk];
   for (std::int64_t t = tokens.begin; t < tokens.end; ++t) {
@@ -60,10 +80,10 @@ void sum_tokens(const WeightedSum& p, Range tokens) {
     for (std::int64_t begin = 0; begin < p.hidden; begin += kChunk) {
       const Range elements{begin, begin + kChunk < p.hidden ? begin + kChunk : p.hidden};
       if (!p.streaming) {
-        sum_chunk(terms, count, elements, out + begin);
+        sum_chunk<T, kRound>(terms, count, elements, out + begin);
         continue;
       }
-      sum_chunk(terms, count, elements, chunk);
+      sum_chunk<T, kRound>(terms, count, elements, chunk);
       stream_row(reinterpret_cast<std::byte*>(out + begin), reinterpret_cast<const std::byte*>(chunk),
                  elements.size() * static_cast<std::int64_t>(sizeof(T)));
     }
@@ -71,7 +91,10 @@ void sum_tokens(const WeightedSum& p, Range tokens) {
 }
 
 void weighted_sum(const WeightedSum& p, Range tokens) {
-  if (p.dtype == ACL_BF16) sum_tokens<Bf16>(p, tokens);
-  if (p.dtype == ACL_FLOAT16) sum_tokens<Fp16>(p, tokens);
+  if (p.dtype == ACL_BF16 && !p.round_products) sum_tokens<Bf16, false>(p, tokens);
+  if (p.dtype == ACL_BF16 && p.round_products) sum_tokens<Bf16, true>(p, tokens);
+  if (p.dtype == ACL_FLOAT16 && !p.round_products) sum_tokens<Fp16, false>(p, tokens);
+  if (p.dtype == ACL_FLOAT16 && p.round_products) sum_tokens<Fp16, true>(p, tokens);
+  if (p.dtype == ACL_FLOAT) sum_tokens<float, false>(p, tokens);
   if (p.streaming) hwy::FlushStream();
 }

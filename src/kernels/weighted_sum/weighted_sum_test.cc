@@ -17,25 +17,26 @@ constexpr WeightedSumProblem::Shape kShapes[] = {
 
 class WeightedSumTest
     : public testing::TestWithParam<
-          std::tuple<Variant<WeightedSumFn>, WeightedSumProblem::Shape, aclDataType, bool>> {};
+          std::tuple<Variant<WeightedSumFn>, WeightedSumProblem::Shape, aclDataType, bool, bool>> {};
 
 TEST_P(WeightedSumTest, HasTheBitsOfTheDefinition) {
-  const auto& [variant, shape, dtype, streaming] = GetParam();
-  WeightedSumProblem problem(shape, dtype, streaming);
+  const auto& [variant, shape, dtype, streaming, round_products] = GetParam();
+  WeightedSumProblem problem(shape, dtype, streaming, round_products);
   variant.run(problem.args(), problem.tokens());
   EXPECT_TRUE(problem.out() == problem.expected());
 }
 
 std::string name_of(const testing::TestParamInfo<WeightedSumTest::ParamType>& info) {
-  return std::string(std::get<0>(info.param).name) + "_" + std::get<1>(info.param).name +
-         (std::get<2>(info.param) == ACL_BF16 ? "_bf16" : "_fp16") +
-         (std::get<3>(info.param) ? "_streaming" : "");
+  return std::string(std::get<0>(info.param).name) + "_" + std::get<1>(info.param).name + "_" +
+         moeyard::name_of(std::get<2>(info.param)) + (std::get<3>(info.param) ? "_streaming" : "") +
+         (std::get<4>(info.param) ? "_rounded" : "");
 }
 
 INSTANTIATE_TEST_SUITE_P(
     EveryTarget, WeightedSumTest,
     testing::Combine(testing::ValuesIn(weighted_sum_variants().begin(), weighted_sum_variants().end()),
-                     testing::ValuesIn(kShapes), testing::Values(ACL_BF16, ACL_FLOAT16), testing::Bool()),
+                     testing::ValuesIn(kShapes), testing::Values(ACL_FLOAT, ACL_BF16, ACL_FLOAT16),
+                     testing::Bool(), testing::Bool()),
     name_of);
 
 }  // namespace
