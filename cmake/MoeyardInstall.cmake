@@ -3,7 +3,7 @@
 # What `cmake --install` makes, in the shape that programs for CANN expect of ASCEND_HOME_PATH:
 #
 #   include/ lib64/ bin/ set_env.sh     and latest, cann -> . as some link lines go through them
-#   lib64/cmake/Moeyard lib64/pkgconfig
+#   share/cmake/Moeyard lib64/pkgconfig     packages: CMake does not look into lib64 on Debian
 #   opp/vendors/moeyard_transformer     the operators once more, where projects look for custom packages
 #
 # The tree may be moved: nothing in it holds its own place.
@@ -13,12 +13,7 @@ file(WRITE ${CMAKE_CURRENT_BINARY_DIR}/empty.c "/* This library holds nothing: i
 add_library(c_sec SHARED ${CMAKE_CURRENT_BINARY_DIR}/empty.c)
 add_library(op_common SHARED ${CMAKE_CURRENT_BINARY_DIR}/empty.c)
 
-set(installed moeyard c_sec op_common)
-foreach(name ascendcl nnopbase hccl opapi)
-  if(TARGET ${name})
-    list(APPEND installed ${name})
-  endif()
-endforeach()
+set(installed moeyard ascendcl nnopbase hccl opapi c_sec op_common)
 set_target_properties(${installed} PROPERTIES INSTALL_RPATH "$ORIGIN")
 install(TARGETS ${installed} LIBRARY DESTINATION lib64)
 install(DIRECTORY include/ DESTINATION include)
@@ -56,7 +51,7 @@ include(CMakePackageConfigHelpers)
 write_basic_package_version_file(${CMAKE_CURRENT_BINARY_DIR}/MoeyardConfigVersion.cmake
   COMPATIBILITY SameMinorVersion)
 install(FILES cmake/install/MoeyardConfig.cmake ${CMAKE_CURRENT_BINARY_DIR}/MoeyardConfigVersion.cmake
-  DESTINATION lib64/cmake/Moeyard)
+  DESTINATION share/cmake/Moeyard)
 foreach(package
     "ascendcl:devices, memory, streams and events:"
     "nnopbase:tensors and executors of aclnn operators:moeyard-ascendcl"
