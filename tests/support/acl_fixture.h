@@ -2,7 +2,8 @@
 #pragma once
 #include <gtest/gtest.h>
 
-#include <semaphore>
+#include <latch>
+#include <memory>
 #include <string>
 
 #include "acl/acl.h"
@@ -15,21 +16,27 @@ inline std::string recent_messages() {
   return messages == nullptr ? "" : messages;
 }
 
-// Keeps a stream busy from block() until open(): what was queued behind it stays queued.
+// Keeps a stream busy from block() until open(), once: what was queued behind it stays queued.
 class Gate {
  public:
   void block(aclrtStream stream) {
-    ASSERT_EQ(aclrtLaunchHostFunc(stream, &Gate::run, this), ACL_SUCCESS);
-    entered_.acquire();
+    auto* shared =
+        new std::shared_ptr<State>(state_);  // the stream may still be leaving when the gate is gone
+    ASSERT_EQ(aclrtLaunchHostFunc(stream, &Gate::run, shared), ACL_SUCCESS);
+    state_->entered.wait();
   }
-  void open() { open_.release(); }
+  void open() { state_->open.count_down(); }
 
  private:
-  static void run(void* gate) {
-    static_cast<Gate*>(gate)->entered_.release();
-    static_cast<Gate*>(gate)->open_.acquire();
+  struct State {
+    std::latch entered{1}, open{1};
+  };
+  static void run(void* shared) {
+    const std::unique_ptr<std::shared_ptr<State>> state(static_cast<std::shared_ptr<State>*>(shared));
+    (*state)->entered.count_down();
+    (*state)->open.wait();
   }
-  std::binary_semaphore entered_{0}, open_{0};
+  std::shared_ptr<State> state_ = std::make_shared<State>();
 };
 
 // Device 0 is set in the test's thread, and `stream_` is a stream of its default context.

@@ -27,6 +27,7 @@ inline double round_to_even(double x) {
 // The bits below the sign of the nearest number with `mantissa_bits` and the smallest normal 2^min_exponent,
 // for a finite magnitude >= 0. Exponents are not bounded above: larger numbers have larger bits.
 inline std::int64_t encode_magnitude(double magnitude, int mantissa_bits, int min_exponent) {
+  if (magnitude == 0) return 0;
   int exponent = 0;
   std::frexp(magnitude, &exponent);
   exponent = exponent - 1 < min_exponent ? min_exponent : exponent - 1;

@@ -6,7 +6,7 @@
 
 #include <algorithm>
 #include <cstring>
-#include <semaphore>
+#include <latch>
 #include <thread>
 #include <vector>
 
@@ -120,11 +120,11 @@ TEST(Free, KeepsTheMemoryWhileQueuedWorkMayUseIt) {
   std::byte* block = device_block(UINT64_C(4) << 20);
   const aclrtStream handle = *create_stream("test", {.device = 0, .context = 999});
   const std::shared_ptr<Stream> stream = find_live_stream(handle);
-  std::binary_semaphore go(0);
+  std::latch go(1);
   ASSERT_TRUE(stream
                   ->submit({"write",
                             [&go, block] {
-                              go.acquire();
+                              go.wait();
                               std::memset(block, 1, UINT64_C(4) << 20);  // would fault if it was given back
                               return Status();
                             }})
@@ -134,7 +134,7 @@ TEST(Free, KeepsTheMemoryWhileQueuedWorkMayUseIt) {
   EXPECT_EQ(why_not_device_memory(block, 64), "was freed");
   release_retired();
   EXPECT_EQ(retired_blocks(), 1u);
-  go.release();
+  go.count_down();
   EXPECT_TRUE(stream->synchronize("test", Deadline::never(), 1).ok());
   release_retired();
   EXPECT_EQ(retired_blocks(), 0u);

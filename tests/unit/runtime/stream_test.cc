@@ -6,7 +6,6 @@
 
 #include <atomic>
 #include <latch>
-#include <semaphore>
 #include <stdexcept>
 #include <thread>
 #include <vector>
@@ -30,17 +29,20 @@ Task failing(std::int32_t code) {
 class Gate {
  public:
   Task task() {
-    return {"gate", [this] {
-              entered_.release();
-              open_.acquire();
+    return {"gate", [state = state_] {  // shared: the stream may still be leaving when the gate is gone
+              state->entered.count_down();
+              state->open.wait();
               return Status();
             }};
   }
-  void wait_until_entered() { entered_.acquire(); }
-  void open() { open_.release(); }
+  void wait_until_entered() { state_->entered.wait(); }
+  void open() { state_->open.count_down(); }
 
  private:
-  std::binary_semaphore entered_{0}, open_{0};
+  struct State {
+    std::latch entered{1}, open{1};
+  };
+  std::shared_ptr<State> state_ = std::make_shared<State>();
 };
 
 class StreamTest : public testing::Test {
@@ -90,20 +92,20 @@ TEST_F(StreamTest, RunsATinyTaskHereWhenIdleAndInTurnWhenBusy) {
 }
 
 TEST_F(StreamTest, QueuesBehindATaskThatRunsInAnotherThread) {
-  std::binary_semaphore inside(0), leave(0);
+  std::latch inside(1), leave(1);
   std::vector<int> order;
   std::thread other([&] {
     ASSERT_TRUE(stream_
                     .submit_or_run({"first",
                                     [&] {
-                                      inside.release();
-                                      leave.acquire();
+                                      inside.count_down();
+                                      leave.wait();
                                       order.push_back(1);
                                       return Status();
                                     }})
                     .ok());
   });
-  inside.acquire();
+  inside.wait();
   ASSERT_TRUE(stream_
                   .submit_or_run({"second",
                                   [&] {
@@ -111,7 +113,7 @@ TEST_F(StreamTest, QueuesBehindATaskThatRunsInAnotherThread) {
                                     return Status();
                                   }})
                   .ok());
-  leave.release();
+  leave.count_down();
   ASSERT_TRUE(wait(stream_).ok());
   other.join();
   EXPECT_EQ(order, (std::vector<int>{1, 2}));
