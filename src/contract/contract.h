@@ -155,6 +155,7 @@ constexpr Access access() {
 
 template <class Args, class Predicate>
 constexpr auto erased(Predicate) {
+  static_assert(std::is_empty_v<Predicate>, "a lambda without captures; a function goes into one");
   return [](const void* args) { return Predicate{}(*static_cast<const Args*>(args)); };
 }
 }  // namespace detail
