@@ -116,6 +116,8 @@ class Tensor {
   static constexpr int kSentinel = 0x5A;  // every byte that nobody has written
 
   operator aclTensor*() const { return tensor_; }
+  // Hands the aclTensor to an aclTensorList, which destroys its members; the memory stays here.
+  aclTensor* release() { return std::exchange(tensor_, nullptr); }
   std::int64_t numel() const {
     std::int64_t n = 1;
     for (const std::int64_t size : shape_) n *= size;
@@ -179,6 +181,39 @@ class Tensor {
   void* memory_ = nullptr;
   aclTensor* tensor_ = nullptr;
 };
+
+// An aclTensorList and its members' memory.
+class TensorList {
+ public:
+  TensorList() = default;
+  explicit TensorList(std::vector<Tensor> members) : members_(std::move(members)) {
+    std::vector<aclTensor*> handles;
+    for (Tensor& member : members_) handles.push_back(member.release());
+    list_ = aclCreateTensorList(handles.data(), handles.size());
+  }
+  TensorList(TensorList&& other) noexcept { *this = std::move(other); }
+  TensorList& operator=(TensorList&& other) noexcept {
+    std::swap(members_, other.members_);
+    std::swap(list_, other.list_);
+    return *this;
+  }
+  ~TensorList() {
+    if (list_ != nullptr) aclDestroyTensorList(list_);
+  }
+  operator aclTensorList*() const { return list_; }  // null for a list that was not given
+  const Tensor& operator[](std::size_t i) const { return members_[i]; }
+  std::size_t size() const { return members_.size(); }
+
+ private:
+  std::vector<Tensor> members_;
+  aclTensorList* list_ = nullptr;
+};
+template <class... Members>
+TensorList list_of(Members&&... members) {
+  std::vector<Tensor> all;
+  (all.push_back(std::forward<Members>(members)), ...);
+  return TensorList(std::move(all));
+}
 
 // The handle of an optional parameter.
 inline aclTensor* handle(const std::optional<Tensor>& tensor) {
