@@ -3,6 +3,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "base/errors.h"
 
 namespace moeyard::comm {
@@ -24,18 +26,19 @@ Status compare_facts(const std::string& group, const Visit& first, int rank, con
   const std::string& name = *first.operator_name;
   const auto& expected = first.posting.facts;
   const auto& facts = visit.posting.facts;
+  // Facts first: that sizes differ may follow from them.
+  for (std::size_t i = 0; i < std::min(facts.size(), expected.size()); ++i) {
+    if (facts[i].value != expected[i].value || facts[i].name != expected[i].name)
+      return fail(stream_error::kWrongData, text_code(name),
+                  "{}: group {}: {} is {} on rank 0 and {} is {} on rank {}; it must be equal on all ranks",
+                  name, group, expected[i].name, expected[i].value, facts[i].name, facts[i].value, rank);
+  }
   if (facts.size() != expected.size() || visit.posting.bytes_per_peer != first.posting.bytes_per_peer)
     return fail(
         stream_error::kInternal, TextCode::internal,
         "{}: group {}: rank 0 posted {} facts and {} bytes per peer, rank {} {} and {}; please report it",
         name, group, expected.size(), first.posting.bytes_per_peer, rank, facts.size(),
         visit.posting.bytes_per_peer);
-  for (std::size_t i = 0; i < facts.size(); ++i) {
-    if (facts[i].value != expected[i].value || facts[i].name != expected[i].name)
-      return fail(stream_error::kWrongData, text_code(name),
-                  "{}: group {}: {} is {} on rank 0 and {} is {} on rank {}; it must be equal on all ranks",
-                  name, group, expected[i].name, expected[i].value, facts[i].name, facts[i].value, rank);
-  }
   return {};
 }
 
