@@ -6,6 +6,7 @@ namespace moeyard::ops {
 namespace {
 
 using namespace contract;
+using namespace ep_rules;
 using A = CombineArgs;
 
 constexpr Dtypes kAnyDtype{~std::uint64_t{0}};  // of reserved tensors, which must be null
@@ -186,8 +187,8 @@ constexpr auto kShapeRules = std::to_array<Rule>({
             }),
 });
 
-constexpr auto kRules =
-    join(kEpNullRules<A>, kStringRules, kEpAttributeRules<A>, kAttributeRules, kEpShapeRules<A>, kShapeRules);
+constexpr auto kRules = join(null_rules<A>(), kStringRules, attribute_rules<A>(), kAttributeRules,
+                             token_rules<A>(), shape_rules<A>(), kShapeRules);
 
 }  // namespace
 

@@ -6,6 +6,7 @@ namespace moeyard::ops {
 namespace {
 
 using namespace contract;
+using namespace ep_rules;
 using A = DispatchArgs;
 
 constexpr Dtypes kFp8 = kE5M2 | kE4M3, kFp4 = kE2M1 | kE1M2;
@@ -172,6 +173,8 @@ constexpr auto kAttributeRules = std::to_array<Rule>({
         Stage::attributes, kEverywhere, "performanceInfoOptional",
         "be null, as waiting times are not supported yet",
         [](const A& a) { return !a.performance_info.present(); }, "pass null"),
+    rule<A>(Stage::attributes, kEverywhere, "x", "have 2 dimensions",
+            [](const A& a) { return a.x.rank == 2; }),
     rule<A>(Stage::attributes, kEverywhere, "expertIds", "have 2 dimensions",
             [](const A& a) { return a.expert_ids.rank == 2; }),
 });
@@ -197,8 +200,8 @@ constexpr auto kShapeRules = std::to_array<Rule>({
             }),
 });
 
-constexpr auto kRules =
-    join(kEpNullRules<A>, kNullRules, kEpAttributeRules<A>, kAttributeRules, kEpShapeRules<A>, kShapeRules);
+constexpr auto kRules = join(null_rules<A>(), kNullRules, attribute_rules<A>(), kAttributeRules,
+                             token_rules<A>(), shape_rules<A>(), kShapeRules);
 
 }  // namespace
 

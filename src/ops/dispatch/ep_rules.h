@@ -7,7 +7,11 @@
 #include "contract/contract.h"
 #include "ops/dispatch/ep_layout.h"
 
-namespace moeyard::ops {
+namespace moeyard::ops::ep_rules {
+
+using contract::Rule;
+using contract::rule;
+using contract::Stage;
 
 inline constexpr std::int64_t kMaxInt32 = INT64_C(0x7FFFFFFF);
 inline constexpr Products kMeshes =
@@ -33,169 +37,157 @@ inline bool in_range(std::int64_t value, std::int64_t low, std::int64_t high) {
 //
 // Names, sizes of the group, experts: rules of Stage::nulls and Stage::attributes.
 template <class A>
-inline constexpr auto kEpNullRules = std::to_array<contract::Rule>({
-    contract::rule<A>(
-        contract::Stage::nulls, kEverywhere, "groupEp", "name a communicator",
-        [](const A& a) { return !a.group_ep.empty(); }, "pass what HcclGetCommName gives",
-        ACLNN_ERR_PARAM_NULLPTR),
-});
+constexpr auto null_rules() {
+  return std::to_array<Rule>({
+      rule<A>(
+          Stage::nulls, kEverywhere, "groupEp", "name a communicator",
+          [](const A& a) { return !a.group_ep.empty(); }, "pass what HcclGetCommName gives",
+          ACLNN_ERR_PARAM_NULLPTR),
+  });
+}
 
 template <class A>
-inline constexpr auto kEpAttributeRules = std::to_array<contract::Rule>({
-    contract::rule<A>(contract::Stage::attributes, kHost, "epWorldSize", "be at least 1",
-                      [](const A& a) { return a.ep_world_size >= 1; }),
-    contract::rule<A>(
-        contract::Stage::attributes, kA2, "epWorldSize",
-        "be in [1, 384], with more than 8 ranks a multiple of 8, and at most 64 with the hierarchy algorithm",
-        [](const A& a) {
-          const std::int64_t w = a.ep_world_size;
-          return in_range(w, 1, 384) && (w <= 8 || w % 8 == 0) && (w <= 64 || !is_hierarchy(a));
-        }),
-    contract::rule<A>(contract::Stage::attributes, kA3, "epWorldSize",
-                      "be in [2, 768], with commAlg hierarchy a multiple of 16 in [16, 256]",
-                      [](const A& a) {
-                        const std::int64_t w = a.ep_world_size;
-                        return is_hierarchy(a) ? in_range(w, 16, 256) && w % 16 == 0 : in_range(w, 2, 768);
-                      }),
-    contract::rule<A>(contract::Stage::attributes, k950, "epWorldSize", "be in [2, 1024]",
-                      [](const A& a) { return in_range(a.ep_world_size, 2, 1024); }),
-    contract::rule<A>(contract::Stage::attributes, kEverywhere, "epRankId", "be in [0, epWorldSize)",
-                      [](const A& a) { return in_range(a.ep_rank_id, 0, a.ep_world_size - 1); }),
-    contract::rule<A>(
-        contract::Stage::attributes, kA2 | k950, "tpWorldSize", "be 0 or 1, as this product has no TP domain",
-        [](const A& a) { return in_range(a.tp_world_size, 0, 1); }, "pass 0"),
-    contract::rule<A>(contract::Stage::attributes, kHost | kA3, "tpWorldSize", "be in [0, 2]",
-                      [](const A& a) { return in_range(a.tp_world_size, 0, 2); }),
-    contract::rule<A>(
-        contract::Stage::attributes, kHost | kA3, "tpWorldSize",
-        "be 0 or 1, as a TP domain is not supported yet", [](const A& a) { return a.tp_world_size < 2; },
-        "pass 0 and combine the halves yourself"),
-    contract::rule<A>(contract::Stage::attributes, kEverywhere, "expertShardType", "be 0",
-                      [](const A& a) { return a.expert_shard_type == 0; }),
-    contract::rule<A>(contract::Stage::attributes, kEverywhere, "zeroExpertNum", "be in [0, 2^31 - 1)",
-                      [](const A& a) { return in_range(a.zero_expert_num, 0, kMaxInt32 - 1); }),
-    contract::rule<A>(contract::Stage::attributes, kEverywhere, "copyExpertNum", "be in [0, 2^31 - 1)",
-                      [](const A& a) { return in_range(a.copy_expert_num, 0, kMaxInt32 - 1); }),
-    contract::rule<A>(contract::Stage::attributes, kEverywhere, "constExpertNum", "be in [0, 2^31 - 1)",
-                      [](const A& a) { return in_range(a.const_expert_num, 0, kMaxInt32 - 1); }),
-    contract::rule<A>(contract::Stage::attributes, kEverywhere, "moeExpertNum",
-                      "be at least 1 and below 2^31 - 1",
-                      [](const A& a) { return in_range(a.moe_expert_num, 1, kMaxInt32 - 1); }),
-    contract::rule<A>(contract::Stage::attributes, kDevices, "moeExpertNum",
-                      "be at most 1024, with the hierarchy algorithm at most 512",
-                      [](const A& a) { return a.moe_expert_num <= (is_hierarchy(a) ? 512 : 1024); }),
-    contract::rule<A>(contract::Stage::attributes, kEverywhere, "moeExpertNum",
-                      "add up to less than 2^31 - 1 with zeroExpertNum, copyExpertNum and constExpertNum",
-                      [](const A& a) { return a.total_experts() < kMaxInt32; }),
-    contract::rule<A>(contract::Stage::attributes, kA2, "constExpertNum", "be 0 on this product",
-                      [](const A& a) { return a.const_expert_num == 0; }),
-    contract::rule<A>(contract::Stage::attributes, kA2 | kA3, "commAlg",
-                      "not be hierarchy with zeroExpertNum, copyExpertNum or constExpertNum above 0",
-                      [](const A& a) { return !is_hierarchy(a) || a.special_experts() == 0; }),
-    contract::rule<A>(contract::Stage::attributes, kMeshes, "sharedExpertRankNum", "be in [0, epWorldSize)",
-                      [](const A& a) { return in_range(a.shared_expert_rank_num, 0, a.ep_world_size - 1); }),
-    contract::rule<A>(contract::Stage::attributes, kHost, "sharedExpertNum", "be at least 0",
-                      [](const A& a) { return a.shared_expert_num >= 0; }),
-    contract::rule<A>(contract::Stage::attributes, kA3 | k950, "sharedExpertNum", "be in [0, 4]",
-                      [](const A& a) { return in_range(a.shared_expert_num, 0, 4); }),
-    contract::rule<A>(contract::Stage::attributes, kMeshes, "sharedExpertRankNum",
-                      "be 0 with sharedExpertNum 0 or 1, else a multiple of sharedExpertNum above 0",
-                      [](const A& a) {
-                        if (a.shared_expert_rank_num == 0) return a.shared_expert_num <= 1;
-                        return a.shared_expert_num > 0 && a.shared_expert_rank_num % a.shared_expert_num == 0;
-                      }),
-    contract::rule<A>(contract::Stage::attributes, kA3, "sharedExpertRankNum", "be 0 with commAlg hierarchy",
-                      [](const A& a) { return !is_hierarchy(a) || a.shared_expert_rank_num == 0; }),
-    contract::rule<A>(
-        contract::Stage::attributes, kMeshes, "moeExpertNum",
-        "be a multiple of epWorldSize - sharedExpertRankNum",
-        [](const A& a) { return a.moe_expert_num % (a.ep_world_size - a.shared_expert_rank_num) == 0; }),
-    contract::rule<A>(contract::Stage::attributes, kA2, "moeExpertNum", "be a multiple of epWorldSize",
-                      [](const A& a) { return a.moe_expert_num % a.ep_world_size == 0; }),
-    contract::rule<A>(contract::Stage::attributes, kA3 | k950, "epWorldSize",
-                      "be at most 2048 / experts per rank, with commAlg hierarchy at most 512 / experts per "
-                      "rank and 24 of them",
-                      [](const A& a) {
-                        const std::int64_t local = EpLayout(a).experts_on(a.shared_expert_rank_num);
-                        if (is_hierarchy(a)) return local <= 24 && local * a.ep_world_size <= 512;
-                        return local * a.ep_world_size <= 2048;
-                      }),
-});
+constexpr auto attribute_rules() {
+  return std::to_array<Rule>({
+      rule<A>(Stage::attributes, kHost, "epWorldSize", "be at least 1",
+              [](const A& a) { return a.ep_world_size >= 1; }),
+      rule<A>(Stage::attributes, kA2, "epWorldSize",
+              "be in [1, 384], with more than 8 ranks a multiple of 8, and at most 64 with the hierarchy "
+              "algorithm",
+              [](const A& a) {
+                const std::int64_t w = a.ep_world_size;
+                return in_range(w, 1, 384) && (w <= 8 || w % 8 == 0) && (w <= 64 || !is_hierarchy(a));
+              }),
+      rule<A>(Stage::attributes, kA3, "epWorldSize",
+              "be in [2, 768], with commAlg hierarchy a multiple of 16 in [16, 256]",
+              [](const A& a) {
+                const std::int64_t w = a.ep_world_size;
+                return is_hierarchy(a) ? in_range(w, 16, 256) && w % 16 == 0 : in_range(w, 2, 768);
+              }),
+      rule<A>(Stage::attributes, k950, "epWorldSize", "be in [2, 1024]",
+              [](const A& a) { return in_range(a.ep_world_size, 2, 1024); }),
+      rule<A>(Stage::attributes, kEverywhere, "epRankId", "be in [0, epWorldSize)",
+              [](const A& a) { return in_range(a.ep_rank_id, 0, a.ep_world_size - 1); }),
+      rule<A>(
+          Stage::attributes, kA2 | k950, "tpWorldSize", "be 0 or 1, as this product has no TP domain",
+          [](const A& a) { return in_range(a.tp_world_size, 0, 1); }, "pass 0"),
+      rule<A>(Stage::attributes, kHost | kA3, "tpWorldSize", "be in [0, 2]",
+              [](const A& a) { return in_range(a.tp_world_size, 0, 2); }),
+      rule<A>(
+          Stage::attributes, kHost | kA3, "tpWorldSize", "be 0 or 1, as a TP domain is not supported yet",
+          [](const A& a) { return a.tp_world_size < 2; }, "pass 0 and combine the halves yourself"),
+      rule<A>(Stage::attributes, kEverywhere, "expertShardType", "be 0",
+              [](const A& a) { return a.expert_shard_type == 0; }),
+      rule<A>(Stage::attributes, kEverywhere, "zeroExpertNum", "be in [0, 2^31 - 1)",
+              [](const A& a) { return in_range(a.zero_expert_num, 0, kMaxInt32 - 1); }),
+      rule<A>(Stage::attributes, kEverywhere, "copyExpertNum", "be in [0, 2^31 - 1)",
+              [](const A& a) { return in_range(a.copy_expert_num, 0, kMaxInt32 - 1); }),
+      rule<A>(Stage::attributes, kEverywhere, "constExpertNum", "be in [0, 2^31 - 1)",
+              [](const A& a) { return in_range(a.const_expert_num, 0, kMaxInt32 - 1); }),
+      rule<A>(Stage::attributes, kEverywhere, "moeExpertNum", "be at least 1 and below 2^31 - 1",
+              [](const A& a) { return in_range(a.moe_expert_num, 1, kMaxInt32 - 1); }),
+      rule<A>(Stage::attributes, kDevices, "moeExpertNum",
+              "be at most 1024, with the hierarchy algorithm at most 512",
+              [](const A& a) { return a.moe_expert_num <= (is_hierarchy(a) ? 512 : 1024); }),
+      rule<A>(Stage::attributes, kEverywhere, "moeExpertNum",
+              "add up to less than 2^31 - 1 with zeroExpertNum, copyExpertNum and constExpertNum",
+              [](const A& a) { return a.total_experts() < kMaxInt32; }),
+      rule<A>(Stage::attributes, kA2, "constExpertNum", "be 0 on this product",
+              [](const A& a) { return a.const_expert_num == 0; }),
+      rule<A>(Stage::attributes, kA2 | kA3, "commAlg",
+              "not be hierarchy with zeroExpertNum, copyExpertNum or constExpertNum above 0",
+              [](const A& a) { return !is_hierarchy(a) || a.special_experts() == 0; }),
+      rule<A>(Stage::attributes, kMeshes, "sharedExpertRankNum", "be in [0, epWorldSize)",
+              [](const A& a) { return in_range(a.shared_expert_rank_num, 0, a.ep_world_size - 1); }),
+      rule<A>(Stage::attributes, kHost, "sharedExpertNum", "be at least 0",
+              [](const A& a) { return a.shared_expert_num >= 0; }),
+      rule<A>(Stage::attributes, kA3 | k950, "sharedExpertNum", "be in [0, 4]",
+              [](const A& a) { return in_range(a.shared_expert_num, 0, 4); }),
+      rule<A>(Stage::attributes, kMeshes, "sharedExpertRankNum",
+              "be 0 with sharedExpertNum 0 or 1, else a multiple of sharedExpertNum above 0",
+              [](const A& a) {
+                if (a.shared_expert_rank_num == 0) return a.shared_expert_num <= 1;
+                return a.shared_expert_num > 0 && a.shared_expert_rank_num % a.shared_expert_num == 0;
+              }),
+      rule<A>(Stage::attributes, kA3, "sharedExpertRankNum", "be 0 with commAlg hierarchy",
+              [](const A& a) { return !is_hierarchy(a) || a.shared_expert_rank_num == 0; }),
+      rule<A>(
+          Stage::attributes, kMeshes, "moeExpertNum", "be a multiple of epWorldSize - sharedExpertRankNum",
+          [](const A& a) { return a.moe_expert_num % (a.ep_world_size - a.shared_expert_rank_num) == 0; }),
+      rule<A>(Stage::attributes, kA2, "moeExpertNum", "be a multiple of epWorldSize",
+              [](const A& a) { return a.moe_expert_num % a.ep_world_size == 0; }),
+      rule<A>(Stage::attributes, kA3 | k950, "epWorldSize",
+              "be at most 2048 / experts per rank, with commAlg hierarchy at most 512 / experts per "
+              "rank and 24 of them",
+              [](const A& a) {
+                const std::int64_t local = EpLayout(a).experts_on(a.shared_expert_rank_num);
+                if (is_hierarchy(a)) return local <= 24 && local * a.ep_world_size <= 512;
+                return local * a.ep_world_size <= 2048;
+              }),
+  });
+}
 
 // Those that know the tensors' shapes.
 template <class A>
-inline constexpr auto
-    kEpShapeRules =
-        std::to_array<contract::Rule>(
-            {
-                contract::rule<A>(contract::Stage::shapes, kA2, "BS",
-                                  "be in [1, 256], with the hierarchy algorithm in [1, 512]",
-                                  [](const A& a) {
-                                    return in_range(a.bs(), 1, is_hierarchy(a) ? 512 : 256);
-                                  }),
-                contract::rule<A>(contract::Stage::shapes, kA3, "BS",
-                                  "be in [1, 512], with fullmesh_v2 and hierarchy in [1, 256]",
-                                  [](const A& a) {
-                                    const CommAlg algorithm = algorithm_of(a);
-                                    const bool narrow =
-                                        algorithm == CommAlg::hierarchy || algorithm == CommAlg::fullmesh_v2;
-                                    return in_range(a.bs(), 1, narrow ? 256 : 512);
-                                  }),
-                contract::rule<A>(contract::Stage::shapes, k950, "BS", "be in [1, 512]",
-                                  [](const A& a) { return in_range(a.bs(), 1, 512); }),
-                contract::rule<A>(contract::Stage::shapes, kA2, "H", "be in (0, 10240] and a multiple of 32",
-                                  [](const A& a) {
-                                    return in_range(a.hidden(), 1, 10240) && a.hidden() % 32 == 0;
-                                  }),
-                contract::rule<
-                    A>(contract::Stage::shapes, kA3 | k950, "H",
-                       "be in [1024, 8192], with commAlg hierarchy in [1024, 7168] and a multiple of 32",
-                       [](const A& a) {
-                         if (is_hierarchy(a)) return in_range(a.hidden(), 1024, 7168) && a.hidden() % 32 == 0;
-                         return in_range(a.hidden(), 1024, 8192);
-                       }),
-                contract::rule<A>(contract::Stage::shapes, kHost,
-                                  "H", "be at least 1", [](const A& a) { return a.hidden() >= 1; }),
-                contract::rule<A>(contract::Stage::shapes, kHost,
-                                  "K", "be at least 1", [](const A& a) { return a.topk() >= 1; }),
-                contract::rule<
-                    A>(contract::Stage::shapes, kDevices, "K", "be in [1, 16], with fullmesh_v2 in [1, 12]",
-                       [](const A& a) {
-                         return in_range(a.topk(), 1, algorithm_of(a) == CommAlg::fullmesh_v2 ? 12 : 16);
-                       }),
-                contract::rule<A>(contract::Stage::shapes, kEverywhere, "K",
-                                  "be at most the number of experts, moeExpertNum + zeroExpertNum + "
-                                  "copyExpertNum + constExpertNum",
-                                  [](const A& a) { return a.topk() <= a.total_experts(); }),
-                contract::rule<A>(
-                    contract::Stage::shapes, kEverywhere,
-                    "globalBs", "be 0, or a multiple of epWorldSize and at least BS * epWorldSize",
-                    [](const A& a) {
-                      return a.global_bs == 0 ||
-                             (a.global_bs % a.ep_world_size == 0 && a.global_bs >= a.bs() * a.ep_world_size);
-                    },
-                    "pass the largest BS of all ranks times epWorldSize, the same on all ranks"),
-                contract::rule<A>(
-                    contract::Stage::shapes, kEverywhere, "xActiveMaskOptional",
-                    "be null where ranks have different BS (globalBs above BS * epWorldSize)",
-                    [](const A& a) {
-                      return !a.active_mask.present() || a.global_bs <= a.bs() * a.ep_world_size;
-                    },
-                    "give all ranks the same BS, or pass no mask"),
-                contract::rule<A>(
-                    contract::Stage::shapes, kA3, "globalBs",
-                    "be 0 or BS * epWorldSize with commAlg hierarchy",
-                    [](const A& a) { return !is_hierarchy(a) || a.global_bs <= a.bs() * a.ep_world_size; }),
-                contract::rule<A>(contract::Stage::shapes, kA3, "xActiveMaskOptional",
-                                  "have 1 dimension with commAlg hierarchy",
-                                  [](const A& a) { return !is_hierarchy(a) || a.active_mask.rank != 2; }),
-                contract::rule<A>(contract::Stage::shapes, kA2, "xActiveMaskOptional",
-                                  "be null with the hierarchy algorithm",
-                                  [](const A& a) { return !is_hierarchy(a) || !a.active_mask.present(); }),
-                contract::rule<A>(
-                    contract::Stage::shapes, k950 | kHost, "xActiveMaskOptional",
-                    "have 1 dimension with commAlg ccu",
-                    [](const A& a) { return algorithm_of(a) != CommAlg::ccu || a.active_mask.rank != 2; }),
-            });
+constexpr auto shape_rules() {
+  return std::to_array<Rule>({
+      rule<A>(Stage::shapes, kA2, "BS", "be in [1, 256], with the hierarchy algorithm in [1, 512]",
+              [](const A& a) { return in_range(a.bs(), 1, is_hierarchy(a) ? 512 : 256); }),
+      rule<A>(Stage::shapes, kA3, "BS", "be in [1, 512], with fullmesh_v2 and hierarchy in [1, 256]",
+              [](const A& a) {
+                const CommAlg algorithm = algorithm_of(a);
+                const bool narrow = algorithm == CommAlg::hierarchy || algorithm == CommAlg::fullmesh_v2;
+                return in_range(a.bs(), 1, narrow ? 256 : 512);
+              }),
+      rule<A>(Stage::shapes, k950, "BS", "be in [1, 512]",
+              [](const A& a) { return in_range(a.bs(), 1, 512); }),
+      rule<A>(Stage::shapes, kA2, "H", "be in (0, 10240] and a multiple of 32",
+              [](const A& a) { return in_range(a.hidden(), 1, 10240) && a.hidden() % 32 == 0; }),
+      rule<A>(Stage::shapes, kA3 | k950, "H",
+              "be in [1024, 8192], with commAlg hierarchy in [1024, 7168] and a multiple of 32",
+              [](const A& a) {
+                if (is_hierarchy(a)) return in_range(a.hidden(), 1024, 7168) && a.hidden() % 32 == 0;
+                return in_range(a.hidden(), 1024, 8192);
+              }),
+      rule<A>(Stage::shapes, kHost, "H", "be at least 1", [](const A& a) { return a.hidden() >= 1; }),
+      rule<A>(Stage::shapes, kHost, "K", "be at least 1", [](const A& a) { return a.topk() >= 1; }),
+      rule<A>(Stage::shapes, kDevices, "K", "be in [1, 16], with fullmesh_v2 in [1, 12]",
+              [](const A& a) {
+                return in_range(a.topk(), 1, algorithm_of(a) == CommAlg::fullmesh_v2 ? 12 : 16);
+              }),
+      rule<A>(Stage::shapes, kEverywhere, "K",
+              "be at most the number of experts, moeExpertNum + zeroExpertNum + "
+              "copyExpertNum + constExpertNum",
+              [](const A& a) { return a.topk() <= a.total_experts(); }),
+      rule<A>(Stage::shapes, kA3, "globalBs", "be 0 or BS * epWorldSize with commAlg hierarchy",
+              [](const A& a) { return !is_hierarchy(a) || a.global_bs <= a.bs() * a.ep_world_size; }),
+      rule<A>(Stage::shapes, kA3, "xActiveMaskOptional", "have 1 dimension with commAlg hierarchy",
+              [](const A& a) { return !is_hierarchy(a) || a.active_mask.rank != 2; }),
+      rule<A>(Stage::shapes, kA2, "xActiveMaskOptional", "be null with the hierarchy algorithm",
+              [](const A& a) { return !is_hierarchy(a) || !a.active_mask.present(); }),
+      rule<A>(Stage::shapes, k950 | kHost, "xActiveMaskOptional", "have 1 dimension with commAlg ccu",
+              [](const A& a) { return algorithm_of(a) != CommAlg::ccu || a.active_mask.rank != 2; }),
+  });
+}
 
-}  // namespace moeyard::ops
+// What ranks with different numbers of tokens demand: checked once the tensors are known to be matrices.
+template <class A>
+constexpr auto token_rules() {
+  return std::to_array<Rule>({
+      rule<A>(
+          Stage::attributes, kEverywhere, "globalBs",
+          "be 0, or a multiple of epWorldSize and at least BS * epWorldSize",
+          [](const A& a) {
+            return a.global_bs == 0 ||
+                   (a.global_bs % a.ep_world_size == 0 && a.global_bs >= a.bs() * a.ep_world_size);
+          },
+          "pass the largest BS of all ranks times epWorldSize, the same on all ranks"),
+      rule<A>(
+          Stage::attributes, kEverywhere, "xActiveMaskOptional",
+          "be null where ranks have different BS (globalBs above BS * epWorldSize)",
+          [](const A& a) { return !a.active_mask.present() || a.global_bs <= a.bs() * a.ep_world_size; },
+          "give all ranks the same BS, or pass no mask"),
+  });
+}
+
+}  // namespace moeyard::ops::ep_rules
