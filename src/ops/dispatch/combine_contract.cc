@@ -66,7 +66,7 @@ constexpr Param kParams[] = {
     attribute<&A::zero_expert_num>("zeroExpertNum", "experts that contribute nothing"),
     attribute<&A::copy_expert_num>("copyExpertNum", "experts that return the token"),
     attribute<&A::const_expert_num>("constExpertNum", "experts that mix the token with a vector"),
-    out<&A::x_out>("xOut", kHalves, "BS, H", "sum of the rows of each token").like("expandX"),
+    out<&A::x_out>("xOut", kHalves, "BS, H", "sum of the rows of each token"),
 };
 
 // On A2 none of the private tensors' shapes is checked: what is missing is found when the rows are known.
@@ -87,7 +87,7 @@ constexpr Dim kDims[] = {
            [](const A& a) { return product() == Product::a2 ? a.bs() * a.topk() : 128 * required_rows(a); }),
 };
 
-constexpr auto kStringRules = std::to_array<Rule>({
+constexpr auto kFirstRules = std::to_array<Rule>({
     rule<A>(
         Stage::strings, kEverywhere, "groupEp", "have fewer than 128 characters",
         [](const A& a) { return a.group_ep.size() < 128; }, "pass what HcclGetCommName gives",
@@ -99,12 +99,16 @@ constexpr auto kStringRules = std::to_array<Rule>({
         Stage::strings, kHost | k950, "performanceInfoOptional", "be null with commAlg ccu",
         [](const A& a) { return a.comm_alg != "ccu" || !a.performance_info.present(); }, {},
         ACLNN_ERR_PARAM_NULLPTR),
-});
-
-constexpr auto kAttributeRules = std::to_array<Rule>({
     rule<A>(
         Stage::attributes, kEverywhere, "expandX", "be FP16 or BF16",
         [](const A& a) { return kHalves.has(a.expand_x.dtype); }, "convert INT32 rows first"),
+    rule<A>(
+        Stage::attributes, kEverywhere, "xOut", "have the dtype of expandX",
+        [](const A& a) { return a.x_out.dtype == a.expand_x.dtype; }, "cast one of them",
+        ACLNN_ERR_PARAM_INVALID),
+});
+
+constexpr auto kAttributeRules = std::to_array<Rule>({
     rule<A>(Stage::attributes, kA2, "commQuantMode", "be 0, or 2 with the hierarchy algorithm",
             [](const A& a) { return a.comm_quant_mode == 0 || (a.comm_quant_mode == 2 && is_hierarchy(a)); }),
     rule<A>(Stage::attributes, kA3, "commQuantMode", "be 0 or 2",
@@ -187,7 +191,7 @@ constexpr auto kShapeRules = std::to_array<Rule>({
             }),
 });
 
-constexpr auto kRules = join(null_rules<A>(), kStringRules, attribute_rules<A>(), kAttributeRules,
+constexpr auto kRules = join(null_rules<A>(), kFirstRules, attribute_rules<A>(), kAttributeRules,
                              token_rules<A>(), shape_rules<A>(), kShapeRules);
 
 }  // namespace

@@ -74,7 +74,7 @@ constexpr Dim kDims[] = {
 
 bool is_half(const TensorView& view) { return kHalves.has(view.dtype); }
 
-constexpr auto kNullRules = std::to_array<Rule>({
+constexpr auto kFirstRules = std::to_array<Rule>({
     rule<A>(
         Stage::nulls, kEverywhere, "dynamicScalesOut", "be given when quantMode is 2",
         [](const A& a) { return a.quant_mode != 2 || a.dynamic_scales.present(); },
@@ -200,7 +200,7 @@ constexpr auto kShapeRules = std::to_array<Rule>({
             }),
 });
 
-constexpr auto kRules = join(null_rules<A>(), kNullRules, attribute_rules<A>(), kAttributeRules,
+constexpr auto kRules = join(null_rules<A>(), kFirstRules, attribute_rules<A>(), kAttributeRules,
                              token_rules<A>(), shape_rules<A>(), kShapeRules);
 
 }  // namespace
