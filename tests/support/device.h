@@ -201,6 +201,7 @@ class TensorList {
     if (list_ != nullptr) aclDestroyTensorList(list_);
   }
   operator aclTensorList*() const { return list_; }  // null for a list that was not given
+  void adopt(aclTensorList* list) { list_ = list; }  // one that was made by hand
   const Tensor& operator[](std::size_t i) const { return members_[i]; }
   std::size_t size() const { return members_.size(); }
 
