@@ -1,0 +1,42 @@
+// Moeyard. SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <algorithm>
+#include <cstdint>
+#include <span>
+
+#include "acl/acl.h"
+#include "model/moe_layer.h"
+#include "model/placement.h"
+#include "model/rows.h"
+
+namespace moeyard::model {
+
+// How UpdateExpert picks one of several instances of an expert: its balanceMode.
+enum class Balance : std::int64_t { by_rank = 0, by_token = 1 };
+
+// What all ranks work on.
+struct Job {
+  const MoeLayer& layer;
+  const Rows& tokens;
+  const Placement& placement;
+  StoredType type;  // of weights, tokens and results on the devices: BF16 or F16
+  int ranks;
+  Balance balance;
+
+  aclDataType dtype() const { return type == StoredType::bf16 ? ACL_BF16 : ACL_FLOAT16; }
+  // Rank r has the tokens [first_token(r), first_token(r + 1)).
+  std::int64_t first_token(int rank) const { return rank * tokens.count / ranks; }
+  std::int64_t tokens_of(int rank) const { return first_token(rank + 1) - first_token(rank); }
+  std::span<const float> values_of(int rank) const {
+    const auto width = static_cast<std::size_t>(tokens.width);
+    return std::span(tokens.values).subspan(first_token(rank) * width, tokens_of(rank) * width);
+  }
+  std::int64_t most_tokens() const { return (tokens.count + ranks - 1) / ranks; }
+  std::int64_t global_bs() const { return most_tokens() * ranks; }
+  // Instances on each rank; rank r has the instances from r * local_instances() on.
+  std::int64_t local_instances() const { return placement.instances() / ranks; }
+  // Rows that a rank may receive, as a token's experts are distinct.
+  std::int64_t capacity() const { return global_bs() * std::min(local_instances(), layer.config.topk); }
+};
+
+}  // namespace moeyard::model

@@ -1,0 +1,77 @@
+// Moeyard. SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "aclnn/aclnn_base.h"
+#include "model/device.h"
+
+namespace moeyard::model {
+
+enum class Phase { gate, dispatch, experts, combine };
+inline constexpr int kPhases = 4;
+
+// One rank: its device's context and stream, its place in the communicator, and what lives as long as its
+// queued work.
+class Rank {
+ public:
+  static Result<std::unique_ptr<Rank>> make(int number, int ranks, Communicator communicator);
+  ~Rank();
+
+  int number() const { return number_; }
+  int ranks() const { return ranks_; }
+  const char* group() const { return group_.c_str(); }
+
+  // The rank's context becomes the thread's.
+  Status enter() const;
+  // Waits for the queued work, then lets go of its handles.
+  Status synchronize();
+  // The streams of all ranks meet.
+  Status meet();
+  // Ends this rank's part in the communicator, so that peers that wait for it hear of it.
+  void leave() { communicator_.reset(); }
+
+  // Keep a handle until the next synchronize.
+  aclTensor* keep(Tensor tensor);
+  aclTensorList* keep(TensorList list);
+
+  // Times on the stream, from begin to end of a phase; in milliseconds after a synchronize.
+  Status begin(Phase phase) { return record(phase, 0); }
+  Status end(Phase phase) { return record(phase, 1); }
+  Result<std::array<double, kPhases>> milliseconds() const;
+
+  // An operator's two phases: the first one with `arguments`, the second one on the rank's stream.
+  template <class... Parameters, class... Arguments>
+  Status call(const char* name, aclnnStatus (*plan)(Parameters...),
+              aclnnStatus (*run)(void*, std::uint64_t, aclOpExecutor*, aclrtStream), Arguments... arguments) {
+    std::uint64_t bytes = 0;
+    aclOpExecutor* executor = nullptr;
+    MOEYARD_TRY(checked(plan(arguments..., &bytes, &executor), name));
+    void* workspace = MOEYARD_TRY(workspace_of(static_cast<std::int64_t>(bytes)));
+    return checked(run(workspace, bytes, executor, stream_.get()), name);
+  }
+
+ private:
+  Rank(int number, int ranks) : number_(number), ranks_(ranks) {}
+  Status set_up();
+  Status record(Phase phase, int end);
+  // The stream runs one operator after the other, so that all of them can share one workspace.
+  Result<void*> workspace_of(std::int64_t bytes);
+
+  int number_, ranks_;
+  std::string group_;
+  Context context_;
+  Stream stream_;
+  Communicator communicator_;
+  std::array<std::array<Event, 2>, kPhases> events_;
+  std::array<bool, kPhases> timed_{};
+  std::vector<Tensor> tensors_;
+  std::vector<TensorList> lists_;
+  std::vector<DeviceMemory> workspaces_;  // the last one is in use, earlier ones may be until a synchronize
+  std::int64_t workspace_bytes_ = 0;
+};
+
+}  // namespace moeyard::model
