@@ -1,0 +1,215 @@
+// Moeyard. SPDX-License-Identifier: Apache-2.0
+//
+// moeyard run: a mixture-of-experts layer over several ranks, checked.
+#include <fmt/format.h>
+
+#include <cstdlib>
+#include <fstream>
+
+#include "acl/acl.h"
+#include "model/dense.h"
+#include "model/errors.h"
+#include "model/safetensors.h"
+#include "moeyard/commands.h"
+#include "moeyard/run_report.h"
+#include "moeyard/terminal.h"
+
+namespace moeyard::tool {
+namespace {
+
+using model::bad_input;
+using model::Ending;
+using model::StoredType;
+
+StoredType run_type(const RunOptions& options, StoredType stored) {
+  if (options.dtype == "bf16") return StoredType::bf16;
+  if (options.dtype == "fp16") return StoredType::f16;
+  return stored == StoredType::f16 ? StoredType::f16 : StoredType::bf16;
+}
+
+// UpdateExpert can pick by rank only among as many instances as there are ranks, and not for one rank alone.
+Status check_balance(const RunOptions& options, const model::Placement& placement) {
+  const std::int64_t most = placement.columns - 1;
+  if (options.balance != "rank" || placement.table.empty() || (options.ranks > 1 && most <= options.ranks))
+    return {};
+  return bad_input(
+      "--balance rank needs at least {} ranks, as an expert has {} instance(s): use --balance token.",
+      std::max<std::int64_t>(2, most), most);
+}
+
+Status check_ranks(const RunOptions& options, const model::Placement& placement) {
+  if (options.processes > 0)
+    return bad_input("--processes is not available yet: --ranks runs ranks as threads of this process.");
+  if (options.ranks < 1 || placement.instances() % options.ranks != 0)
+    return bad_input("--ranks {} does not divide the {} {}s of this layer: {} work.", options.ranks,
+                     placement.instances(), placement.table.empty() ? "expert" : "expert instance",
+                     model::fitting_ranks(placement.instances()));
+  MOEYARD_TRY(check_balance(options, placement));
+  // A device per rank; whoever set a number of devices meant it.
+  setenv("MOEYARD_DEVICES", std::to_string(std::max(options.ranks, 16)).c_str(), /*overwrite*/ 0);
+  std::uint32_t devices = 0;
+  MOEYARD_TRY(model::checked(aclrtGetDeviceCount(&devices), "aclrtGetDeviceCount"));
+  if (static_cast<std::uint32_t>(options.ranks) > devices)
+    return bad_input("--ranks {} needs as many devices, there are {}: set MOEYARD_DEVICES (at most 1024).",
+                     options.ranks, devices);
+  return {};
+}
+
+Result<model::Placement> read_placement(const RunOptions& options, const model::LayerConfig& config) {
+  if (options.placement.empty()) return model::place_in_order(config.experts);
+  return model::read_placement(options.placement, config.experts, config.layer);
+}
+
+Result<model::Rows> read_expectation(const RunOptions& options, const model::Rows& tokens) {
+  model::Rows rows = MOEYARD_TRY(model::read_rows(options.expect, options.expect_name, tokens.width));
+  if (rows.count != tokens.count)
+    return bad_input("{} expects {} tokens, {} has {}.", options.expect, rows.count, options.input,
+                     tokens.count);
+  return rows;
+}
+
+std::vector<float> widened(const model::Job& job, const model::LayerRun& run) {
+  std::vector<float> values(run.output.size());
+  widen(job.type, reinterpret_cast<const std::byte*>(run.output.data()),
+        static_cast<std::int64_t>(values.size()), values.data());
+  return values;
+}
+
+void check_expectation(const model::Rows& expected, std::span<const float> got, RunReport& report) {
+  model::Check check{.against = "expectation"};
+  for (std::int64_t t = 0; t < expected.count; ++t)
+    compare_row(report.job.type, t, got.subspan(t * expected.width, expected.width), expected.row(t), check);
+  report.checks.push_back(check);
+}
+
+void check_dense(std::span<const float> got, const model::Progress& progress, RunReport& report) {
+  const model::Job& job = report.job;
+  const auto sample = model::sample_tokens(job.layer.config, job.tokens.count);
+  const auto dense = compute_dense(job.layer, job.tokens, sample, report.run.experts, progress);
+  model::Check check{.against = "dense fp32"};
+  for (const model::DenseRow& row : dense.rows)
+    compare_row(job.type, row.token, got.subspan(row.token * job.tokens.width, job.tokens.width), row.y,
+                check);
+  report.checks.push_back(check);
+  report.ties = dense.ties;
+  if (dense.ties > 0)
+    report.warnings.push_back(fmt::format(
+        "{} token(s) have experts of equal score (within 1e-5), where another sum chooses otherwise.",
+        dense.ties));
+}
+
+// Older code of DeepSeek-V3 gives experts of dropped groups the score 0 where GatingTopK excludes them.
+void warn_of_masks(RunReport& report) {
+  const model::LayerConfig& config = report.job.layer.config;
+  if (report.run.scores.empty() || config.routing.kept_groups == config.routing.groups) return;
+  std::int64_t tokens = 0;
+  for (std::int64_t t = 0; t < report.job.tokens.count; ++t)
+    for (std::int64_t k = 0; k < config.topk; ++k) {
+      const std::int32_t expert = report.run.experts[t * config.topk + k];
+      if (report.run.scores[t * config.experts + expert] + report.job.layer.bias[expert] > 0) continue;
+      ++tokens;
+      break;
+    }
+  if (tokens > 0)
+    report.warnings.push_back(fmt::format(
+        "{} token(s) chose an expert whose biased score is not above 0; code that masks dropped groups\n"
+        "  with 0 instead of minus infinity, as older Hugging Face code does, chooses otherwise there.",
+        tokens));
+}
+
+Status write_output(const RunOptions& options, const model::Job& job, const model::LayerRun& run) {
+  if (options.output.empty()) return {};
+  const std::int64_t topk = job.layer.config.topk;
+  std::vector<model::StoredTensor> tensors = {
+      {options.output_name, job.type, job.tokens.shape, std::as_bytes(std::span(run.output))}};
+  if (options.with_topk) {
+    const std::vector<std::int64_t> shape = {job.tokens.count, topk};
+    tensors.push_back({"topk_ids", StoredType::i32, shape, std::as_bytes(std::span(run.experts))});
+    tensors.push_back({"topk_weights", StoredType::f32, shape, std::as_bytes(std::span(run.weights))});
+  }
+  return model::write_safetensors(options.output, tensors);
+}
+
+Status write_json(const RunReport& report) {
+  if (report.options.json.empty()) return {};
+  std::ofstream out(report.options.json);
+  out << json_of(report);
+  out.close();
+  if (!out) return bad_input("{} cannot be written.", report.options.json);
+  return {};
+}
+
+Result<Ending> run_layer(const RunOptions& options) {
+  const model::Progress progress = progress_line();
+  const auto layer = MOEYARD_TRY(model::load_layer(options.model, options.layer, progress));
+  const auto placement = MOEYARD_TRY(read_placement(options, layer.config));
+  MOEYARD_TRY(check_ranks(options, placement));
+  const auto tokens = MOEYARD_TRY(model::read_rows(options.input, options.input_name, layer.config.hidden));
+  std::optional<model::Rows> expected;
+  if (!options.expect.empty()) expected = MOEYARD_TRY(read_expectation(options, tokens));
+  const model::Job job{
+      layer,         tokens,
+      placement,     run_type(options, layer.stored_type()),
+      options.ranks, options.balance == "rank" ? model::Balance::by_rank : model::Balance::by_token};
+  const auto run = MOEYARD_TRY(model::run_expert_parallel(job, options.repeat, progress));
+  RunReport report{options, job, run};
+  measure(report);
+  const std::vector<float> got = widened(job, run);
+  if (expected) check_expectation(*expected, got, report);
+  check_dense(got, progress, report);
+  warn_of_masks(report);
+  clear_progress_line();
+  MOEYARD_TRY(write_output(options, job, run));
+  MOEYARD_TRY(write_json(report));
+  print_summary(report);
+  return report.passed() ? Ending::pass : Ending::mismatch;
+}
+
+int run_command(const RunOptions& options) {
+  const auto ending = run_layer(options);
+  if (ending) return static_cast<int>(*ending);
+  clear_progress_line();
+  fmt::print(stderr, "moeyard run: {}\n", ending.error().message());
+  return ending.error().code();
+}
+
+void add_options(CLI::App& command, RunOptions& options) {
+  command.add_option("--model", options.model, "Folder with config.json and safetensors files")->required();
+  command.add_option("--layer", options.layer, "Number of the layer, from 0")->required();
+  command.add_option("--input", options.input, "Safetensors file with hidden states [T,H] or [B,S,H]")
+      ->required();
+  command.add_option("--expect", options.expect, "Safetensors file with the output to compare with");
+  auto* ranks = command.add_option("--ranks", options.ranks, "Ranks, as threads of this process")
+                    ->capture_default_str();
+  command.add_option("--processes", options.processes, "Ranks as processes (not available yet)")
+      ->excludes(ranks);
+  command.add_option("--placement", options.placement, "JSON file with phy2log: the expert of each instance");
+  command.add_option("--balance", options.balance, "What picks the instance of an expert")
+      ->check(CLI::IsMember({"token", "rank"}))
+      ->capture_default_str();
+  command
+      .add_option("--dtype", options.dtype, "Type to compute in: bf16 or fp16; default: that of the weights")
+      ->check(CLI::IsMember({"bf16", "fp16"}));
+  command.add_option("--repeat", options.repeat, "Passes to time")
+      ->check(CLI::Range(1, 1'000'000))
+      ->capture_default_str();
+  command.add_option("--output", options.output, "Safetensors file to write the result to");
+  command.add_flag("--with-topk", options.with_topk, "Write topk_ids and topk_weights to it as well");
+  command.add_option("--json", options.json, "File to write the summary to, for machines");
+  command.add_option("--input-name", options.input_name, "Tensor of --input")->capture_default_str();
+  command.add_option("--expect-name", options.expect_name, "Tensor of --expect")->capture_default_str();
+  command.add_option("--output-name", options.output_name, "Tensor of --output")->capture_default_str();
+}
+
+}  // namespace
+
+void add_run(CLI::App& app, int& code) {
+  auto options = std::make_shared<RunOptions>();
+  CLI::App* command =
+      app.add_subcommand("run", "Run a mixture-of-experts layer over several ranks and check its result");
+  command->footer("Exit code: 0 pass, 1 mismatch, 2 bad input or usage, 3 failure at run time.");
+  add_options(*command, *options);
+  command->callback([options, &code] { code = run_command(*options); });
+}
+
+}  // namespace moeyard::tool

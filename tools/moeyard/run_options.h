@@ -1,0 +1,20 @@
+// Moeyard. SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <cstdint>
+#include <string>
+
+namespace moeyard::tool {
+
+struct RunOptions {
+  std::string model, input, expect, placement, output, json;
+  std::int64_t layer = 0;
+  int ranks = 1;
+  int processes = 0;
+  int repeat = 1;
+  std::string dtype;              // "": that of the weights, bf16 for fp32
+  std::string balance = "token";  // or "rank"
+  std::string input_name = "hidden_states", expect_name = "expected", output_name = "output";
+  bool with_topk = false;
+};
+
+}  // namespace moeyard::tool

@@ -1,0 +1,111 @@
+// Moeyard. SPDX-License-Identifier: Apache-2.0
+#include "moeyard/run_report.h"
+
+#include <algorithm>
+
+namespace moeyard::tool {
+namespace {
+
+using model::LayerConfig;
+using model::Phase;
+
+double median(std::vector<double> values) {
+  if (values.empty()) return 0;
+  std::sort(values.begin(), values.end());
+  const std::size_t middle = values.size() / 2;
+  return values.size() % 2 == 1 ? values[middle] : (values[middle - 1] + values[middle]) / 2;
+}
+
+// Bytes in and out of an MLP of this size for `rows` rows: input, gate and up (written, read), their product
+// (written, read), output.
+std::int64_t mlp_bytes(std::int64_t rows, std::int64_t hidden, std::int64_t size) {
+  return rows * (2 * hidden + 6 * size) * 2;
+}
+
+std::int64_t gate_bytes(const RunReport& report) {
+  const LayerConfig& config = report.job.layer.config;
+  const std::int64_t tokens = report.job.tokens.count;
+  std::int64_t busy_ranks = 0;
+  for (int r = 0; r < report.job.ranks; ++r) busy_ranks += report.job.tokens_of(r) > 0 ? 1 : 0;
+  return 4 * (tokens * config.hidden + busy_ranks * config.experts * config.hidden +
+              2 * tokens * config.experts + 2 * tokens * config.topk);
+}
+
+std::int64_t expert_bytes(const RunReport& report) {
+  const LayerConfig& config = report.job.layer.config;
+  const std::int64_t weights = 3 * config.hidden * config.intermediate * 2;
+  std::int64_t bytes = mlp_bytes(report.rows(), config.hidden, config.intermediate);
+  for (std::int64_t p = 0; p < report.job.placement.instances(); ++p)
+    bytes += report.rows_to(p) > 0 ? weights : 0;
+  if (config.shared_intermediate == 0) return bytes;
+  for (int r = 0; r < report.job.ranks; ++r)
+    if (report.job.tokens_of(r) > 0) bytes += 3 * config.hidden * config.shared_intermediate * 2;
+  return bytes + mlp_bytes(report.job.tokens.count, config.hidden, config.shared_intermediate);
+}
+
+std::int64_t combine_bytes(const RunReport& report) {
+  const std::int64_t row_bytes = report.job.layer.config.hidden * 2;
+  const std::int64_t tokens = report.job.tokens.count;
+  return (report.rows() + tokens + (report.job.layer.shared ? tokens : 0)) * row_bytes;
+}
+
+double slowest(const model::Pass& pass, int phase) {
+  double ms = 0;
+  for (const auto& times : pass.ms_of_rank) ms = std::max(ms, times[phase]);
+  return ms;
+}
+
+}  // namespace
+
+bool RunReport::passed() const {
+  return std::all_of(checks.begin(), checks.end(), [](const model::Check& check) { return check.passed(); });
+}
+
+std::int64_t RunReport::rows_of(int source, std::int64_t instance) const {
+  return run.rows[source * job.placement.instances() + instance];
+}
+
+std::int64_t RunReport::rows_to(std::int64_t instance) const {
+  std::int64_t rows = 0;
+  for (int source = 0; source < job.ranks; ++source) rows += rows_of(source, instance);
+  return rows;
+}
+
+std::int64_t RunReport::rows_to_rank(int rank) const {
+  std::int64_t rows = 0;
+  for (std::int64_t l = 0; l < job.local_instances(); ++l) rows += rows_to(rank * job.local_instances() + l);
+  return rows;
+}
+
+std::int64_t RunReport::rows() const {
+  std::int64_t rows = 0;
+  for (const std::int64_t part : run.rows) rows += part;
+  return rows;
+}
+
+std::int64_t RunReport::bytes_between(int source, int target) const {
+  std::int64_t rows = 0;
+  for (std::int64_t l = 0; l < job.local_instances(); ++l)
+    rows += rows_of(source, target * job.local_instances() + l);
+  return rows * job.layer.config.hidden * 2;
+}
+
+void measure(RunReport& report) {
+  const std::int64_t bytes[] = {gate_bytes(report), report.rows() * report.job.layer.config.hidden * 2,
+                                expert_bytes(report), combine_bytes(report)};
+  constexpr const char* kNames[] = {"gate", "dispatch", "experts", "combine"};
+  for (int p = 0; p < model::kPhases; ++p) {
+    std::vector<double> times;
+    for (const model::Pass& pass : report.run.passes) times.push_back(slowest(pass, p));
+    report.phases[p] = {kNames[p], median(times), bytes[p]};
+  }
+  std::vector<double> times;
+  for (const model::Pass& pass : report.run.passes) times.push_back(pass.ms);
+  report.layer_ms = median(times);
+}
+
+const char* dtype_name(model::StoredType type) {
+  return type == model::StoredType::bf16 ? "bf16" : type == model::StoredType::f16 ? "fp16" : "fp32";
+}
+
+}  // namespace moeyard::tool
