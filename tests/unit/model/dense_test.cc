@@ -5,7 +5,7 @@
 
 #include <cmath>
 
-#include "unit/model/model_files.h"
+#include "support/model_files.h"
 
 namespace moeyard::model {
 namespace {

@@ -3,7 +3,7 @@
 
 #include <gmock/gmock.h>
 
-#include "unit/model/model_files.h"
+#include "support/model_files.h"
 
 namespace moeyard::model {
 namespace {

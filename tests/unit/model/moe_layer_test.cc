@@ -4,7 +4,7 @@
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 
-#include "unit/model/model_files.h"
+#include "support/model_files.h"
 
 namespace moeyard::model {
 namespace {

@@ -6,7 +6,7 @@
 #include <random>
 
 #include "model/safetensors.h"
-#include "unit/model/model_files.h"
+#include "support/model_files.h"
 
 namespace moeyard::model {
 namespace {

@@ -6,7 +6,7 @@
 
 #include <limits>
 
-#include "unit/model/model_files.h"
+#include "support/model_files.h"
 
 namespace moeyard::model {
 namespace {
