@@ -92,4 +92,13 @@ struct TensorListView {
   const TensorView& operator[](std::int64_t i) const { return items[static_cast<std::size_t>(i)]; }
 };
 
+// An aclIntArray as an operator sees it.
+struct IntArrayView {
+  bool given = false;
+  std::vector<std::int64_t> items;
+
+  std::int64_t size() const { return static_cast<std::int64_t>(items.size()); }
+  std::int64_t operator[](std::int64_t i) const { return items[static_cast<std::size_t>(i)]; }
+};
+
 }  // namespace moeyard

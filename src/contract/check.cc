@@ -1,6 +1,8 @@
 // Moeyard. SPDX-License-Identifier: Apache-2.0
 #include "contract/check.h"
 
+#include <fmt/ranges.h>
+
 #include <array>
 #include <cctype>
 #include <stdexcept>
@@ -89,13 +91,16 @@ class Checker {
   Status nulls() {
     for (const Param& param : about_.params) {
       if (!param.required) continue;
-      const bool missing = param.access.tensor != nullptr ? !param.access.tensor(args_)->present()
-                           : param.access.list != nullptr ? !param.access.list(args_)->given
-                                                          : false;
+      const bool missing = param.access.tensor != nullptr     ? !param.access.tensor(args_)->present()
+                           : param.access.list != nullptr     ? !param.access.list(args_)->given
+                           : param.access.integers != nullptr ? !param.access.integers(args_)->given
+                                                              : false;
       if (missing)
         return fail(about_.codes.null, TextCode::operator_parameter,
                     "{}: {} is null but is required; pass {}", function_, param.name,
-                    param.access.list != nullptr ? "a tensor list" : "a tensor");
+                    param.access.list != nullptr       ? "a tensor list"
+                    : param.access.integers != nullptr ? "an array of integers"
+                                                       : "a tensor");
     }
     return {};
   }
@@ -241,6 +246,7 @@ class Checker {
       const Access& access = param->access;
       if (access.tensor != nullptr) return access.tensor(args_)->describe();
       if (access.list != nullptr) return describe(*access.list(args_));
+      if (access.integers != nullptr) return describe(*access.integers(args_));
       if (access.integer != nullptr) return fmt::format("{}", access.integer(args_));
       if (access.number != nullptr) return fmt::format("{}", access.number(args_));
       return fmt::format("\"{}\"", access.text(args_));
@@ -257,6 +263,10 @@ class Checker {
     for (const TensorView& view : list.items)
       text += (&view == list.items.data() ? ": " : ", ") + view.describe();
     return text;
+  }
+
+  static std::string describe(const IntArrayView& array) {
+    return array.given ? fmt::format("{{{}}}", fmt::join(array.items, ", ")) : "null";
   }
 
   // "W = 4, K = 8" for the names of parameters and dimensions that occur in a text.

@@ -22,6 +22,7 @@ struct Compiled;  // shape expressions, parsed once (check.cc)
 struct Access {
   TensorView* (*tensor)(void*) = nullptr;
   TensorListView* (*list)(void*) = nullptr;
+  const IntArrayView* (*integers)(const void*) = nullptr;
   std::int64_t (*integer)(const void*) = nullptr;
   double (*number)(const void*) = nullptr;
   std::string_view (*text)(const void*) = nullptr;
@@ -140,6 +141,8 @@ constexpr Access access() {
     made.tensor = [](void* args) { return &(static_cast<Args*>(args)->*kMember); };
   else if constexpr (std::is_same_v<Value, TensorListView>)
     made.list = [](void* args) { return &(static_cast<Args*>(args)->*kMember); };
+  else if constexpr (std::is_same_v<Value, IntArrayView>)
+    made.integers = [](const void* args) { return &(static_cast<const Args*>(args)->*kMember); };
   else if constexpr (std::is_integral_v<Value>)
     made.integer = [](const void* args) {
       return static_cast<std::int64_t>(static_cast<const Args*>(args)->*kMember);

@@ -36,6 +36,11 @@ TensorView view(const aclTensor* tensor) {
   return seen;
 }
 
+IntArrayView view(const aclIntArray* array) {
+  if (array == nullptr) return {};
+  return {true, array->values};
+}
+
 TensorListView view(const aclTensorList* list) {
   TensorListView seen;
   if (list == nullptr) return seen;

@@ -53,6 +53,7 @@ namespace moeyard {
 // values.
 TensorView view(const aclTensor* tensor);
 TensorListView view(const aclTensorList* list);
+IntArrayView view(const aclIntArray* array);
 inline std::string_view text(const char* characters) {
   return characters == nullptr ? std::string_view() : characters;
 }

@@ -17,6 +17,7 @@ using testing::HasSubstr;
 struct Args {
   TensorView x, ids, mask;
   TensorListView weights;
+  IntArrayView capacities{true, {4, 2}};
   std::int64_t num_experts = 4;
   double eps = 0.5;
   std::string_view group = "ep";
@@ -28,6 +29,7 @@ constexpr Param kParams[] = {
     in<&Args::ids>("ids", kINT32, "T, K", "experts"),
     in<&Args::mask>("maskOptional", kBOOL, "T | T, K", "slots in use").optional(),
     in<&Args::weights>("weights", kHalves, "", "a list").like("x").optional(),
+    attribute<&Args::capacities>("capacities", "rows of each expert"),
     attribute<&Args::num_experts>("numExperts", "experts in all"),
     attribute<&Args::eps>("eps", "a number"),
     attribute<&Args::group>("group", "a name"),
@@ -44,6 +46,8 @@ constexpr Rule kRules[] = {
     rule<Args>(
         Stage::strings, kEverywhere, "group", "have 1 to 127 characters",
         [](const Args& a) { return !a.group.empty() && a.group.size() < 128; }, {}, 161001),
+    rule<Args>(Stage::attributes, kEverywhere, "capacities", "have 2 elements",
+               [](const Args& a) { return a.capacities.size() == 2; }),
     rule<Args>(Stage::attributes, kEverywhere, "numExperts", "be positive",
                [](const Args& a) { return a.num_experts > 0; }),
     rule<Args>(
@@ -126,6 +130,13 @@ TEST_F(CheckTest, NamesAWrongDtypeAndTheAllowedOnes) {
 TEST_F(CheckTest, ComparesDtypesOfTwins) {
   args.y.dtype = ACL_FLOAT16;
   expect(161002, "yOut is FP16[6,8] but must have the dtype of x, BF16");
+}
+
+TEST_F(CheckTest, ShowsArraysOfIntegers) {
+  args.capacities.items.push_back(9);
+  expect(561002, "capacities is {4, 2, 9} but must have 2 elements");
+  args.capacities = {};
+  expect(161001, "capacities is null but is required; pass an array of integers");
 }
 
 TEST_F(CheckTest, LooksIntoLists) {
