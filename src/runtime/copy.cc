@@ -59,6 +59,24 @@ std::optional<std::uint64_t> reach(std::uint64_t stride, std::uint64_t width, st
   return bytes;
 }
 
+// Programs signal by copying a word over a flag that an operator polls: such a copy is one store that
+// publishes what was written before it.
+template <class Word>
+void copy_word(void* dst, const void* src) {
+  const auto is_aligned = [](const void* at) {
+    return reinterpret_cast<std::uintptr_t>(at) % sizeof(Word) == 0;
+  };
+  Word word;
+  if (is_aligned(src))
+    word = __atomic_load_n(static_cast<const Word*>(src), __ATOMIC_ACQUIRE);
+  else
+    std::memcpy(&word, src, sizeof word);
+  if (is_aligned(dst))
+    __atomic_store_n(static_cast<Word*>(dst), word, __ATOMIC_RELEASE);
+  else
+    std::memcpy(dst, &word, sizeof word);
+}
+
 }  // namespace
 
 Status check_range(std::string_view function, std::string_view parameter, const void* begin,
@@ -107,7 +125,10 @@ Status check_copy(std::string_view function, const Copy& copy) {
 }
 
 void Copy::run() const {
-  if (!moves_nothing()) std::memmove(dst, src, count);
+  if (moves_nothing()) return;
+  if (count == sizeof(std::uint32_t)) return copy_word<std::uint32_t>(dst, src);
+  if (count == sizeof(std::uint64_t)) return copy_word<std::uint64_t>(dst, src);
+  std::memmove(dst, src, count);
 }
 
 Status check_copy(std::string_view function, const Copy2d& copy) {
