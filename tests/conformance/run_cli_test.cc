@@ -2,18 +2,16 @@
 //
 // The program `moeyard run` on the layers of tests/data and on damaged ones: exit codes, last lines, files.
 #include <gmock/gmock.h>
-#include <sys/wait.h>
 
-#include <array>
-#include <cmath>
-#include <cstdio>
 #include <functional>
 #include <sstream>
 
 #include "support/model_files.h"
+#include "support/program.h"
 
 namespace {
 
+using moeyard::test::Outcome;
 using moeyard::test::TemporaryFolder;
 using moeyard::test::TensorWriter;
 using nlohmann::json;
@@ -21,27 +19,8 @@ using testing::HasSubstr;
 using testing::StartsWith;
 namespace fs = std::filesystem;
 
-struct Outcome {
-  int code;
-  std::string text;  // both outputs
-  std::string last_line() const {
-    const std::size_t end = text.find_last_not_of('\n');
-    const std::size_t begin = text.find_last_of('\n', end);
-    return end == std::string::npos ? "" : text.substr(begin + 1, end - begin);
-  }
-};
-
 Outcome run(const std::vector<std::string>& arguments, const std::string& environment = "") {
-  std::string command = environment + " '" MOEYARD_CLI "'";
-  for (const std::string& argument : arguments) command += " '" + argument + "'";
-  FILE* pipe = ::popen((command + " 2>&1").c_str(), "r");
-  Outcome outcome{-1, ""};
-  std::array<char, 4096> part;
-  while (const std::size_t n = std::fread(part.data(), 1, part.size(), pipe))
-    outcome.text.append(part.data(), n);
-  const int status = ::pclose(pipe);
-  if (WIFEXITED(status)) outcome.code = WEXITSTATUS(status);
-  return outcome;
+  return moeyard::test::run_program(MOEYARD_CLI, arguments, environment);
 }
 
 std::string contents(const fs::path& path) {
