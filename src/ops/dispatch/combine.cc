@@ -15,8 +15,8 @@ namespace moeyard::ops {
 namespace {
 
 constexpr std::int64_t kBytesPerTask = 256 * 1024;  // of rows: some 20 us of reading
-constexpr std::int64_t kStreamedBytes =
-    4 * 1024 * 1024;                          // more than that does not wait in a cache for its reader
+// What all ranks write together; more does not wait in a cache for its reader.
+constexpr std::int64_t kStreamedBytes = 8 * 1024 * 1024;
 constexpr std::int64_t kSlotsPerTask = 4096;  // look-ups of some nanoseconds each
 constexpr const char* kOperator = "MoeDistributeCombine";
 constexpr std::int64_t kNoRow = -1;
@@ -170,8 +170,8 @@ class CombineCall {
   Status return_rows() const {
     const std::int64_t segments = local_experts_ * ranks();
     std::atomic<std::int64_t> first_wrong{INT64_MAX};
-    const std::int64_t rows_per_segment = std::max<std::int64_t>(row_count() / segments, 1);
-    parallel_for(segments, std::max<std::int64_t>(kSlotsPerTask / rows_per_segment, 1), [&](Range range) {
+    const std::int64_t rows_per_segment = row_count() / segments + 1;
+    parallel_for(segments, pieces_of(segments, rows_per_segment, kSlotsPerTask, ranks()), [&](Range range) {
       for (std::int64_t i = range.begin; i < range.end; ++i)
         for (std::int64_t row = sum_before(i); row < sum(i); ++row)
           if (!return_row(row, i % ranks())) {
@@ -219,7 +219,7 @@ class CombineCall {
     plan_.const_alpha2.gather(args_.const_alpha2, args_.const_expert_num, workspace_);
     plan_.const_v.gather(args_.const_v, args_.const_expert_num, workspace_);
     std::atomic<std::int64_t> first_missing{INT64_MAX};
-    parallel_for(tokens, std::max<std::int64_t>(kSlotsPerTask / most_terms_, 1), [&](Range range) {
+    parallel_for(tokens, pieces_of(tokens, most_terms_, kSlotsPerTask, ranks()), [&](Range range) {
       for (std::int64_t t = range.begin; t < range.end; ++t) {
         const std::int64_t missing = find_terms_of(t);
         for (std::int64_t known = first_missing.load();
@@ -299,7 +299,7 @@ class CombineCall {
   void add_up() const {
     plan_.x_out.gather(args_.x_out, args_.bs(), workspace_);  // rows of inactive tokens keep what they hold
     const Rows out = plan_.x_out.rows(args_.x_out, workspace_);
-    const std::int64_t row_bytes = std::max<std::int64_t>(bytes_of(args_.x_out.dtype, args_.hidden()), 1);
+    const std::int64_t row_bytes = bytes_of(args_.x_out.dtype, args_.hidden());
     const kernels::WeightedSum sums{plan_.terms.in(workspace_),
                                     most_terms_,
                                     plan_.term_counts.in(workspace_),
@@ -307,8 +307,8 @@ class CombineCall {
                                     args_.hidden(),
                                     out.data,
                                     out.stride,
-                                    args_.bs() * row_bytes > kStreamedBytes};
-    parallel_for(args_.bs(), std::max<std::int64_t>(kBytesPerTask / (row_bytes * most_terms_), 1),
+                                    args_.bs() * row_bytes * ranks() > kStreamedBytes};
+    parallel_for(args_.bs(), pieces_of(args_.bs(), row_bytes * most_terms_, kBytesPerTask, ranks()),
                  [&](Range tokens) { plan_.weighted_sum(sums, tokens); });
   }
 

@@ -12,8 +12,8 @@ namespace moeyard::ops {
 namespace {
 
 constexpr std::int64_t kBytesPerTask = 256 * 1024;  // of rows: some 20 us of writing
-constexpr std::int64_t kStreamedBytes =
-    4 * 1024 * 1024;  // more than that does not wait in a cache for its reader
+// What all ranks write together; more does not wait in a cache for its reader.
+constexpr std::int64_t kStreamedBytes = 8 * 1024 * 1024;
 constexpr const char* kOperator = "MoeDistributeDispatch";
 
 // One call on the stream. Each step reads what the steps before it wrote.
@@ -128,15 +128,16 @@ class DispatchCall {
 
   // Writes every row and what goes with it to its final place.
   void push() {
-    const std::int64_t row_work = std::max<std::int64_t>(slots_.per_token() * row_bytes_, 1);
+    const std::int64_t row_work = slots_.per_token() * row_bytes_;
     plan_.x.gather(args_.x, args_.bs(), workspace_);
     plan_.scales.gather(args_.scales, plan_.layout.scale_rows(), workspace_);
-    const bool streaming = args_.bs() * row_work > kStreamedBytes;
-    parallel_for(args_.bs(), std::max<std::int64_t>(kBytesPerTask / row_work, 1), [&](Range tokens) {
-      find_places(tokens);
-      write_rows(tokens, streaming);
-      write_labels(tokens);
-    });
+    const bool streaming = args_.bs() * row_work * plan_.layout.ranks() > kStreamedBytes;
+    parallel_for(args_.bs(), pieces_of(args_.bs(), row_work, kBytesPerTask, plan_.layout.ranks()),
+                 [&](Range tokens) {
+                   find_places(tokens);
+                   write_rows(tokens, streaming);
+                   write_labels(tokens);
+                 });
   }
 
   void find_places(Range tokens) const {

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "base/errors.h"
+#include "base/parallel.h"
 #include "base/product.h"
 #include "comm/registry.h"
 #include "ops/dispatch/ep_layout.h"
@@ -93,6 +94,11 @@ Result<comm::Exchange> open_in_group(const char* function, const char* operator_
                 "stream of the other device",
                 function, a.ep_rank_id, group->rank(), stream.device(), a.group_ep);
   return comm::Exchange(std::move(group), operator_name);
+}
+
+std::int64_t pieces_of(std::int64_t n, std::int64_t cost, std::int64_t task, std::int64_t ranks) {
+  if (ranks > parallel_threads()) return std::max<std::int64_t>(n, 1);
+  return std::max<std::int64_t>(task / std::max<std::int64_t>(cost, 1), 1);
 }
 
 }  // namespace moeyard::ops

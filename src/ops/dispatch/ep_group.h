@@ -24,6 +24,10 @@ void refuse_in_group(const char* operator_name, const EpAttributes& attributes, 
 Result<comm::Exchange> open_in_group(const char* function, const char* operator_name,
                                      const EpAttributes& attributes, const runtime::Stream& stream);
 
+// Pieces for parallel_for over `n` things of `cost` each, such that a piece costs about `task`. One piece where there are
+// more ranks than cores: then other ranks have work for every core, and handing out pieces only costs.
+std::int64_t pieces_of(std::int64_t n, std::int64_t cost, std::int64_t task, std::int64_t ranks);
+
 // What must be equal on all ranks. The rest of the array is for the operator.
 template <std::size_t kMore>
 using EpFacts = std::array<comm::Fact, 13 + kMore>;
