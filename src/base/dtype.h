@@ -39,6 +39,7 @@ inline constexpr Dtypes kINT8 = only(ACL_INT8), kUINT8 = only(ACL_UINT8), kINT32
 inline constexpr Dtypes kHIF8 = only(ACL_HIFLOAT8), kE5M2 = only(ACL_FLOAT8_E5M2),
                         kE4M3 = only(ACL_FLOAT8_E4M3FN), kE8M0 = only(ACL_FLOAT8_E8M0),
                         kE2M1 = only(ACL_FLOAT4_E2M1), kE1M2 = only(ACL_FLOAT4_E1M2);
+inline constexpr Dtypes kAnyDtype{~std::uint64_t{0}};  // rules speak of it
 inline constexpr Dtypes kHalves = kFP16 | kBF16;
 inline constexpr Dtypes kFloats = kFP32 | kFP16 | kBF16;
 

@@ -161,9 +161,9 @@ class Checker {
   }
 
   Status format(std::size_t index, const TensorView& view) {
-    if (view.format != ACL_FORMAT_FRACTAL_NZ) return {};
-    return refuse(about_.codes.format, about_.params[index], view, "not be in format FRACTAL_NZ",
-                  "pass it as ND");
+    const Param& param = about_.params[index];
+    if (view.format != ACL_FORMAT_FRACTAL_NZ || param.format_free) return {};
+    return refuse(about_.codes.format, param, view, "not be in format FRACTAL_NZ", "pass it as ND");
   }
 
   Status shape(std::size_t index, const TensorView& view) {

@@ -40,7 +40,8 @@ struct Param {
   std::string_view meaning = {};  // for people: what it holds, units
   bool required = true;
   std::string_view same_dtype_as = {};
-  bool dense = false;  // an output that CANN documents as contiguous-only
+  bool dense = false;        // an output that CANN documents as contiguous-only
+  bool format_free = false;  // its format is not looked at
 
   constexpr Param optional() const {
     Param changed = *this;
@@ -50,6 +51,11 @@ struct Param {
   constexpr Param like(std::string_view other) const {
     Param changed = *this;
     changed.same_dtype_as = other;
+    return changed;
+  }
+  constexpr Param any_format() const {
+    Param changed = *this;
+    changed.format_free = true;
     return changed;
   }
   constexpr Param contiguous_only() const {

@@ -1,5 +1,6 @@
 // Moeyard. SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include <cstddef>
 #include <cstdint>
 
 #include "base/dtype.h"
@@ -37,6 +38,21 @@ Status with_type(aclDataType dtype, Body&& body) {
     return fail(stream_error::kInternal, TextCode::internal, "no code for dtype {}; please report it",
                 name_of(dtype));
   return status;
+}
+
+// One FP32, FP16 or BF16 value, widened, and rounded to nearest even.
+inline float load_number(const std::byte* at, aclDataType dtype) {
+  if (dtype == ACL_FLOAT) return *reinterpret_cast<const float*>(at);
+  if (dtype == ACL_FLOAT16) return to_float(*reinterpret_cast<const Fp16*>(at));
+  return to_float(*reinterpret_cast<const Bf16*>(at));
+}
+inline void store_number(float value, std::byte* at, aclDataType dtype) {
+  if (dtype == ACL_FLOAT)
+    *reinterpret_cast<float*>(at) = value;
+  else if (dtype == ACL_FLOAT16)
+    *reinterpret_cast<Fp16*>(at) = to_fp16(value);
+  else
+    *reinterpret_cast<Bf16*>(at) = to_bf16(value);
 }
 
 }  // namespace moeyard::ops

@@ -25,7 +25,6 @@ constexpr Param kParams[] = {
     kExpertIdx, out<&A::row_idx>("rowIdxOut", kINT32, "N, k | A, B, k", "j * N + n for place j of token n"),
 };
 
-constexpr Dtypes kAnyDtype{~UINT64_C(0)};  // a rule speaks of it when it is used
 constexpr Param kParamsV2[] = {
     kX,
     kFinished,

@@ -27,7 +27,7 @@ struct Args {
 constexpr Param kParams[] = {
     in<&Args::x>("x", kHalves, "T, H", "tokens"),
     in<&Args::ids>("ids", kINT32, "T, K", "experts"),
-    in<&Args::mask>("maskOptional", kBOOL, "T | T, K", "slots in use").optional(),
+    in<&Args::mask>("maskOptional", kBOOL, "T | T, K", "slots in use").optional().any_format(),
     in<&Args::weights>("weights", kHalves, "", "a list").like("x").optional(),
     attribute<&Args::capacities>("capacities", "rows of each expert"),
     attribute<&Args::num_experts>("numExperts", "experts in all"),
@@ -171,6 +171,12 @@ TEST_F(CheckTest, NamesABrokenRuleWithTheValuesInIt) {
   args.num_experts = 4;
   args.group = "";
   expect(161001, "group is \"\" but must have 1 to 127 characters");
+}
+
+TEST_F(CheckTest, LooksPastFormatsOnRequest) {
+  args.mask = tensor(ACL_BOOL, {3});
+  args.mask.format = ACL_FORMAT_FRACTAL_NZ;
+  EXPECT_TRUE(check(kContract, "aclnnExample", &args).ok());
 }
 
 TEST_F(CheckTest, ChecksStringsBeforeDtypesAndAttributesBeforeShapes) {
