@@ -7,32 +7,53 @@
 #include <type_traits>
 
 #include "base/numbers.h"
+#include "kernels/convert/convert.h"
 
 namespace moeyard::hccl {
 namespace {
 
-// 2048 fp32 sums and as many results: with one input's tile they fit a 32 KiB L1.
+// 2048 fp32 sums, as many widened elements and rounded results take 20 KiB: with an input's tile they fit a 32 KiB L1.
 constexpr std::int64_t kTile = 2048;
 
-// How elements of a type are kept while they are reduced: the accumulator, and the way in and out of it.
 template <class T>
-struct Kept {
-  using Accumulator = T;
-  static T load(T value) { return value; }
-  static T round(T value) { return value; }
-};
+constexpr aclDataType kDtype = ACL_DT_UNDEFINED;
 template <>
-struct Kept<Fp16> {
-  using Accumulator = float;
-  static float load(Fp16 value) { return to_float(value); }
-  static Fp16 round(float value) { return to_fp16(value); }
-};
+constexpr aclDataType kDtype<Fp16> = ACL_FLOAT16;
 template <>
-struct Kept<Bf16> {
-  using Accumulator = float;
-  static float load(Bf16 value) { return to_float(value); }
-  static Bf16 round(float value) { return to_bf16(value); }
-};
+constexpr aclDataType kDtype<Bf16> = ACL_BF16;
+
+// What elements of a type are summed up in.
+template <class T>
+constexpr bool kIsHalf = std::is_same_v<T, Fp16> || std::is_same_v<T, Bf16>;
+template <class T>
+using Sum = std::conditional_t<kIsHalf<T>, float, T>;
+
+void convert(const void* from, aclDataType from_dtype, void* to, aclDataType to_dtype, std::int64_t n) {
+  static const kernels::ConvertFn run = kernels::convert_variants().front().run;
+  run({static_cast<const std::byte*>(from), from_dtype, static_cast<std::byte*>(to), to_dtype}, {0, n});
+}
+
+// n elements as their sums' type: in `room` if that is another one, else where they are.
+template <class T>
+const Sum<T>* widen(const T* values, std::int64_t n, Sum<T>* room) {
+  if constexpr (kIsHalf<T>) {
+    convert(values, kDtype<T>, room, ACL_FLOAT, n);
+    return room;
+  } else {
+    return values;
+  }
+}
+
+// n sums rounded to their elements' type, likewise.
+template <class T>
+const T* narrow(const Sum<T>* sums, std::int64_t n, T* room) {
+  if constexpr (kIsHalf<T>) {
+    convert(sums, ACL_FLOAT, room, kDtype<T>, n);
+    return room;
+  } else {
+    return sums;
+  }
+}
 
 // Integers as unsigned ones that are not promoted to int: they wrap, where int would overflow.
 template <class T, class F>
@@ -45,13 +66,13 @@ T wrapped(T a, T b, F f) {
   }
 }
 
-struct Sum {
+struct Plus {
   template <class T>
   static T apply(T a, T b) {
     return wrapped(a, b, [](auto x, auto y) { return x + y; });
   }
 };
-struct Product {
+struct Times {
   template <class T>
   static T apply(T a, T b) {
     return wrapped(a, b, [](auto x, auto y) { return x * y; });
@@ -72,27 +93,25 @@ struct Minimum {
 
 template <class T, class Op>
 void reduce(std::span<const std::byte* const> inputs, std::span<std::byte* const> outputs, Range elements) {
-  using A = typename Kept<T>::Accumulator;
-  alignas(64) A sums[kTile];
-  alignas(64) T results[kTile];
+  alignas(64) Sum<T> sums[kTile];
+  alignas(64) Sum<T> widened[kIsHalf<T> ? kTile : 1];
+  alignas(64) T narrowed[kIsHalf<T> ? kTile : 1];
   for (std::int64_t begin = elements.begin; begin < elements.end; begin += kTile) {
     const std::int64_t n = std::min(kTile, elements.end - begin);
     const auto tile_of = [&](const std::byte* at) { return reinterpret_cast<const T*>(at) + begin; };
-    const T* first = tile_of(inputs[0]);
-    for (std::int64_t i = 0; i < n; ++i) sums[i] = Kept<T>::load(first[i]);
+    std::memcpy(sums, widen<T>(tile_of(inputs[0]), n, widened), n * sizeof(Sum<T>));
     for (const std::byte* input : inputs.subspan(1)) {
-      const T* values = tile_of(input);
-      for (std::int64_t i = 0; i < n; ++i)
-        sums[i] = Op::apply(sums[i], static_cast<A>(Kept<T>::load(values[i])));
+      const Sum<T>* values = widen<T>(tile_of(input), n, widened);
+      for (std::int64_t i = 0; i < n; ++i) sums[i] = Op::apply(sums[i], values[i]);
     }
-    for (std::int64_t i = 0; i < n; ++i) results[i] = Kept<T>::round(sums[i]);
+    const T* results = narrow<T>(sums, n, narrowed);
     for (std::byte* output : outputs) std::memcpy(output + begin * sizeof(T), results, n * sizeof(T));
   }
 }
 
 template <class T>
 ReduceFn of_type(HcclReduceOp op) {
-  constexpr ReduceFn table[] = {reduce<T, Sum>, reduce<T, Product>, reduce<T, Maximum>, reduce<T, Minimum>};
+  constexpr ReduceFn table[] = {reduce<T, Plus>, reduce<T, Times>, reduce<T, Maximum>, reduce<T, Minimum>};
   return table[op];
 }
 

@@ -28,9 +28,11 @@ HCCL_TYPE(double, HCCL_DATA_TYPE_FP64, true);
 
 constexpr HcclReduceOp kOps[] = {HCCL_REDUCE_SUM, HCCL_REDUCE_PROD, HCCL_REDUCE_MAX, HCCL_REDUCE_MIN};
 #ifdef MOEYARD_SANITIZED
-constexpr int kCounts[] = {1, 65};  // and a random one
+constexpr int kCounts[] = {65};  // and a random one
+constexpr int kMostCount = 300, kTypeStep = 5;
 #else
 constexpr int kCounts[] = {1, 7, 63, 64, 65, 1000};  // and a random one
+constexpr int kMostCount = 3000, kTypeStep = 1;
 #endif
 
 // ---- The references ----
@@ -108,7 +110,7 @@ class CollectivesTest : public testing::TestWithParam<int> {
     communicator.run([&](const Rank& rank) {
       std::mt19937 random(seed());
       std::vector<int> counts(std::begin(kCounts), std::end(kCounts));
-      counts.push_back(std::uniform_int_distribution(1, 3000)(random));
+      counts.push_back(std::uniform_int_distribution(1, kMostCount)(random));
       for (const int count : counts) {
         SCOPED_TRACE("rank " + std::to_string(rank.rank) + " of " + std::to_string(rank.size) + ", count " +
                      std::to_string(count) + ", MOEYARD_TEST_SEED=" + std::to_string(seed()));
@@ -375,7 +377,8 @@ void all_gather_v(const Rank& r, std::uint32_t call_seed, int count, MovedType t
 
 TEST_P(CollectivesTest, MovesKeepEveryBitOfEveryType) {
   for_counts([](const Rank& rank, std::uint32_t call_seed, int count) {
-    for (const MovedType type : kMovedTypes) {
+    for (std::size_t i = 0; i < std::size(kMovedTypes); i += kTypeStep) {
+      const MovedType type = kMovedTypes[i];
       SCOPED_TRACE("type " + std::to_string(type.type));
       broadcast_and_scatter(rank, call_seed, count, type);
       all_gather_and_all_to_all(rank, call_seed + 1, count, type);
