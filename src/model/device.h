@@ -48,7 +48,8 @@ class DeviceTensor {
   Status upload(std::span<const std::byte> values, std::int64_t first_byte) const;
   Status download(std::span<std::byte> values) const;  // its first bytes
 
-  // Views of the same memory: the first rows, and the last two dimensions exchanged.
+  // Views of the same memory: all of it, the first rows, and the last two dimensions exchanged.
+  Result<Tensor> all() const { return first_rows(shape_[0]); }
   Result<Tensor> first_rows(std::int64_t rows) const;
   Result<Tensor> transposed() const;
 

@@ -2,6 +2,7 @@
 #include "model/expert_parallel.h"
 
 #include <chrono>
+#include <functional>
 #include <mutex>
 #include <new>
 #include <numeric>
@@ -53,9 +54,10 @@ Status each_rank(int ranks, Body body) {
     const bool of_rank = status.code() == static_cast<int>(Ending::failed);
     first = of_rank ? run_failed("rank {}: {}", r, status.message()) : status;
   };
-  std::vector<std::thread> threads;
-  for (int r = 0; r < ranks; ++r) threads.emplace_back(guarded, r);
-  for (std::thread& thread : threads) thread.join();
+  {
+    std::vector<std::jthread> threads;
+    for (int r = 0; r < ranks; ++r) threads.emplace_back(guarded, r);
+  }
   return first;
 }
 
@@ -70,11 +72,12 @@ Result<std::vector<Communicator>> make_communicators(int ranks) {
   return owned;
 }
 
-Status set_up(const Job& job, int r, Communicator communicator, Seat& seat) {
+Status set_up(const Job& job, int r, Communicator communicator, const std::function<void()>& loaded,
+              Seat& seat) {
   seat.rank = MOEYARD_TRY(Rank::make(r, job.ranks, std::move(communicator)));
   seat.gate = MOEYARD_TRY(GateStep::make(job, r));
   seat.dispatch = MOEYARD_TRY(DispatchStep::make(job, r));
-  seat.experts = MOEYARD_TRY(ExpertsStep::make(job, r));
+  seat.experts = MOEYARD_TRY(ExpertsStep::make(job, r, loaded));
   seat.combine = MOEYARD_TRY(CombineStep::make(job, r));
   return {};
 }
@@ -168,9 +171,14 @@ Result<LayerRun> run_expert_parallel(const Job& job, int repeat, const Progress&
   const auto begin = Clock::now();
   auto communicators = MOEYARD_TRY(make_communicators(job.ranks));
   std::vector<Seat> seats(job.ranks);
-  progress("loading weights of ranks", 0, job.ranks);
-  MOEYARD_TRY(
-      each_rank(job.ranks, [&](int r) { return set_up(job, r, std::move(communicators[r]), seats[r]); }));
+  std::mutex mutex;
+  std::int64_t instances = 0;
+  const auto loaded = [&] {
+    const std::lock_guard lock(mutex);
+    progress("loading expert instances", ++instances, job.placement.instances());
+  };
+  MOEYARD_TRY(each_rank(
+      job.ranks, [&](int r) { return set_up(job, r, std::move(communicators[r]), loaded, seats[r]); }));
   run.load_ms = ms_between(begin, Clock::now());
   for (int i = 0; i < repeat; ++i) {
     progress("running the layer, pass", i + 1, repeat);

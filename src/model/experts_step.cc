@@ -56,13 +56,14 @@ Status queue_mlp(Rank& rank, const DeviceTensor& x, const MlpBlock& block, const
 
 }  // namespace
 
-Result<ExpertsStep> ExpertsStep::make(const Job& job, int rank) {
+Result<ExpertsStep> ExpertsStep::make(const Job& job, int rank, const std::function<void()>& loaded) {
   const std::int64_t local = job.local_instances();
   ExpertsStep step;
   step.experts_ = MOEYARD_TRY(make_block(job, local, job.layer.config.intermediate, job.capacity()));
   for (std::int64_t l = 0; l < local; ++l) {
     const std::int32_t expert = job.placement.expert_of_instance[rank * local + l];
     MOEYARD_TRY(load_mlp(job, job.layer.experts[expert], step.experts_, l));
+    loaded();
   }
   if (job.layer.shared) MOEYARD_TRY(step.make_shared(job, rank));
   return step;
@@ -97,8 +98,8 @@ Status ExpertsStep::queue_shared(const Job& job, Rank& rank, const DispatchStep&
   MOEYARD_TRY(queue_mlp(rank, dispatch.tokens(), *shared_, shared_rows_, tokens));
   if (!shared_gate_) return {};
   const SharedGate& gate = *shared_gate_;
-  MOEYARD_TRY(multiply_groups(rank, MOEYARD_TRY(gate.tokens.first_rows(tokens)), gate.weight, shared_rows_,
-                              MOEYARD_TRY(gate.logits.first_rows(tokens))));
+  MOEYARD_TRY(multiply_groups(rank, MOEYARD_TRY(gate.tokens.all()), gate.weight, shared_rows_,
+                              MOEYARD_TRY(gate.logits.all())));
   MOEYARD_TRY(rank.call("aclnnSigmoid", aclnnSigmoidGetWorkspaceSize, aclnnSigmoid, gate.logits.get(),
                         gate.factor.get()));
   return rank.call("aclnnMul", aclnnMulGetWorkspaceSize, aclnnMul, shared_->out.get(), gate.factor.get(),

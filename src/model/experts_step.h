@@ -1,5 +1,6 @@
 // Moeyard. SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include <functional>
 #include <optional>
 
 #include "model/dispatch_step.h"
@@ -17,7 +18,8 @@ struct MlpBlock {
 // tokens.
 class ExpertsStep {
  public:
-  static Result<ExpertsStep> make(const Job& job, int rank);
+  // Calls `loaded` after each instance.
+  static Result<ExpertsStep> make(const Job& job, int rank, const std::function<void()>& loaded);
   // `rows` is what dispatch received.
   Status queue(const Job& job, Rank& rank, const DispatchStep& dispatch, std::int64_t rows);
 

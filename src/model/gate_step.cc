@@ -30,7 +30,8 @@ Result<GateStep> GateStep::make(const Job& job, int rank) {
   step.logits_ = MOEYARD_TRY(DeviceTensor::make(ACL_FLOAT, {tokens, config.experts}));
   step.experts_ = MOEYARD_TRY(DeviceTensor::make(ACL_INT32, {tokens, topk}));
   step.weights_ = MOEYARD_TRY(DeviceTensor::make(ACL_FLOAT, {tokens, topk}));
-  step.scores_ = MOEYARD_TRY(DeviceTensor::make(ACL_FLOAT, {tokens, config.experts}));
+  if (!is_plain(config.routing))
+    step.scores_ = MOEYARD_TRY(DeviceTensor::make(ACL_FLOAT, {tokens, config.experts}));
   if (!job.layer.bias.empty())
     step.bias_ = MOEYARD_TRY(
         DeviceTensor::make(ACL_FLOAT, {config.experts}, std::as_bytes(std::span(job.layer.bias))));
@@ -46,9 +47,8 @@ Result<GateStep> GateStep::make(const Job& job, int rank) {
 Status GateStep::queue(const Job& job, Rank& rank) {
   if (job.tokens_of(rank.number()) == 0) return {};
   MOEYARD_TRY(rank.begin(Phase::gate));
-  Tensor tokens = MOEYARD_TRY(tokens_.first_rows(tokens_.shape()[0]));
-  Tensor logits = MOEYARD_TRY(logits_.first_rows(logits_.shape()[0]));
-  MOEYARD_TRY(multiply_groups(rank, std::move(tokens), router_, row_count_, std::move(logits)));
+  MOEYARD_TRY(
+      multiply_groups(rank, MOEYARD_TRY(tokens_.all()), router_, row_count_, MOEYARD_TRY(logits_.all())));
   MOEYARD_TRY(queue_choice(job, rank));
   if (table_) MOEYARD_TRY(queue_instances(job, rank));
   return rank.end(Phase::gate);

@@ -50,6 +50,11 @@ Status Rank::synchronize() {
   return status;
 }
 
+void Rank::leave() {
+  (void)synchronize();  // a communicator with work in flight stays
+  communicator_.reset();
+}
+
 Status Rank::meet() { return checked(HcclBarrier(communicator_.get(), stream_.get()), "HcclBarrier"); }
 
 aclTensor* Rank::keep(Tensor tensor) {

@@ -31,8 +31,9 @@ class Rank {
   Status synchronize();
   // The streams of all ranks meet.
   Status meet();
-  // Ends this rank's part in the communicator, so that peers that wait for it hear of it.
-  void leave() { communicator_.reset(); }
+  // Ends this rank's part in the communicator once its queued work is done, so that peers that wait for it hear
+  // of it.
+  void leave();
 
   // Keep a handle until the next synchronize.
   aclTensor* keep(Tensor tensor);

@@ -172,7 +172,7 @@ TEST(RunCli, AWrongExpectationIsAMismatch) {
       run(arguments_of(kLayers[0], {"--expect", folder.write("wrong.safetensors", bytes).string()}));
   EXPECT_EQ(outcome.code, 1) << outcome.text;
   EXPECT_THAT(outcome.last_line(), StartsWith("FAIL 1 value"));
-  EXPECT_THAT(outcome.text, HasSubstr("token 2, column 3"));
+  EXPECT_THAT(outcome.text, HasSubstr("[2, 3]: "));
 }
 
 TEST(RunCli, FewerTokensThanRanksWork) {
@@ -234,6 +234,10 @@ const BadCall kBadCalls[] = {
      {"--placement", (data(kLayers[0]) / "placement.json").string()},
      "has no instance of expert 8"},
     {"processes", {"--processes", "4"}, "--processes is not available yet"},
+    {"names_collide",
+     {"--output", "/nowhere", "--with-topk", "--output-name", "topk_ids"},
+     "--output-name topk_ids is"},
+    {"topk_without_output", {"--with-topk"}, "--with-topk needs --output"},
     {"dtype_unknown", {"--dtype", "fp8"}, "--dtype"},
     {"repeat_zero", {"--repeat", "0"}, "--repeat"},
     {"option_unknown", {"--rank", "4"}, "--rank"},

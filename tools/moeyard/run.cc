@@ -3,6 +3,7 @@
 // moeyard run: a mixture-of-experts layer over several ranks, checked.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <fstream>
 
@@ -37,16 +38,26 @@ Status check_balance(const RunOptions& options, const model::Placement& placemen
       std::max<std::int64_t>(2, most), most);
 }
 
-Status check_ranks(const RunOptions& options, const model::Placement& placement) {
-  if (options.processes > 0)
+// What needs no file to be wrong.
+Status check_options(const RunOptions& options) {
+  if (options.processes != 0)
     return bad_input("--processes is not available yet: --ranks runs ranks as threads of this process.");
+  if (options.with_topk && (options.output_name == "topk_ids" || options.output_name == "topk_weights"))
+    return bad_input("--output-name {} is the name of a tensor that --with-topk writes.",
+                     options.output_name);
+  if (options.with_topk && options.output.empty())
+    return bad_input("--with-topk needs --output, the file to write to.");
+  return {};
+}
+
+Status check_ranks(const RunOptions& options, const model::Placement& placement) {
   if (options.ranks < 1 || placement.instances() % options.ranks != 0)
     return bad_input("--ranks {} does not divide the {} {}s of this layer: {} work.", options.ranks,
                      placement.instances(), placement.table.empty() ? "expert" : "expert instance",
                      model::fitting_ranks(placement.instances()));
   MOEYARD_TRY(check_balance(options, placement));
   // A device per rank; whoever set a number of devices meant it.
-  setenv("MOEYARD_DEVICES", std::to_string(std::max(options.ranks, 16)).c_str(), /*overwrite*/ 0);
+  setenv("MOEYARD_DEVICES", std::to_string(std::clamp(options.ranks, 16, 1024)).c_str(), /*overwrite*/ 0);
   std::uint32_t devices = 0;
   MOEYARD_TRY(model::checked(aclrtGetDeviceCount(&devices), "aclrtGetDeviceCount"));
   if (static_cast<std::uint32_t>(options.ranks) > devices)
@@ -140,6 +151,7 @@ Status write_json(const RunReport& report) {
 }
 
 Result<Ending> run_layer(const RunOptions& options) {
+  MOEYARD_TRY(check_options(options));
   const model::Progress progress = progress_line();
   const auto layer = MOEYARD_TRY(model::load_layer(options.model, options.layer, progress));
   const auto placement = MOEYARD_TRY(read_placement(options, layer.config));

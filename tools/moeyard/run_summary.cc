@@ -120,14 +120,18 @@ void print_phases(const RunReport& report) {
 }
 
 void print_checks(const RunReport& report) {
-  fmt::print("\n  {:<12} {:>8} {:>12}   {}\n", "check", "tokens", "max error", "worst value");
+  fmt::print("\n  {:<11} {:>13} {:>9}  {}\n", "check", "tokens", "max error",
+             "worst value at [token, column]");
   for (const model::Check& check : report.checks) {
-    fmt::print("  {:<12} {:>8} {:>12.3e}   ", check.against, check.tokens, check.largest_error);
+    const std::int64_t all = report.job.tokens.count;
+    const std::string tokens =
+        check.tokens < all ? fmt::format("{} of {}", check.tokens, all) : std::to_string(all);
+    fmt::print("  {:<11} {:>13} {:>9.2e}  ", check.against, tokens, check.largest_error);
     if (check.tokens == 0)
       fmt::print("-\n");
     else
-      fmt::print("token {}, column {}: {:.6g} for {:.6g}, limit {:.2e}\n", check.worst.token,
-                 check.worst.column, check.worst.got, check.worst.want, check.worst.limit);
+      fmt::print("[{}, {}]: {:.5g} for {:.5g}, limit {:.2e}\n", check.worst.token, check.worst.column,
+                 check.worst.got, check.worst.want, check.worst.limit);
   }
 }
 
