@@ -7,6 +7,7 @@
 #include <cstdlib>
 
 #include "oracle/ep_round_trip.h"
+#include "support/rerun.h"
 
 namespace oracle {
 namespace {
@@ -62,9 +63,9 @@ void check_random(const EpGroup& group, std::uint32_t seed) {
   problem.check(group);
 }
 
-class RandomProblems : public testing::TestWithParam<int> {};
+class RandomShapes : public testing::TestWithParam<int> {};
 
-TEST_P(RandomProblems, MatchThePlainLoops) {
+TEST_P(RandomShapes, MatchThePlainLoops) {
   const EpGroup group(GetParam());
   const int problems = GetParam() > 8 ? 4 : 24;
   for (int i = 0; i < problems && !HasFailure(); ++i) {
@@ -76,7 +77,35 @@ TEST_P(RandomProblems, MatchThePlainLoops) {
       check_random<F16>(group, of);
   }
 }
-INSTANTIATE_TEST_SUITE_P(Ranks, RandomProblems, testing::Values(1, 2, 3, 4, 8, 64));
+INSTANTIATE_TEST_SUITE_P(Ranks, RandomShapes, testing::Values(1, 2, 3, 4, 8, 64));
+
+// A2 tells combine in another way where rows are.
+TEST(RandomProblems, MatchThePlainLoopsOnA2) {
+  if (!run_again_with("MOEYARD_SOC", "A2")) return;
+  for (const int ranks : {1, 2, 3, 8, 16}) {
+    const EpGroup group(ranks);
+    for (int i = 0; i < 8 && !HasFailure(); ++i) {
+      const std::uint32_t of = seed() + static_cast<std::uint32_t>(100000 + 1000 * ranks + i);
+      std::mt19937 random(of);
+      EpShape shape;
+      shape.ranks = ranks, shape.experts = ranks * (1 + below(random, 4)),
+      shape.hidden = 32 * (1 + below(random, 3));
+      EpOptions options;
+      options.indices = true;
+      if (ranks > 8 && i % 2 == 0)
+        options.algorithm = "hierarchy";
+      else
+        shape.zero = below(random, 3), shape.copy = below(random, 3);
+      shape.topk = 1 + below(random, std::min(8, shape.experts + shape.zero + shape.copy));
+      shape.quantized = below(random, 2) == 0;
+      const bool hierarchy = *options.algorithm != '\0';
+      shape.smooth = shape.quantized && !hierarchy && below(random, 2) == 0;
+      EpRoundTrip<B16>(shape, std::vector<int>(static_cast<std::size_t>(ranks), 1 + below(random, 9)),
+                       hierarchy ? 0 : below(random, 3), of, options)
+          .check(group);
+    }
+  }
+}
 
 // --- Edges, one by one -----------------------------------------------------------------------------------------------
 

@@ -17,7 +17,9 @@ struct EpOptions {
   bool views = true;          // tensors that are no dense blocks
   bool types_of_nums = true;  // expertTokenNumsType 0 as well as 1
   bool repeats = false;       // real experts named twice by a token
-  int rows_to_spare = 2;      // that the outputs have beyond the capacity
+  bool indices = false;       // assistInfo numbers sent slots instead of naming received ones (A2)
+  const char* algorithm = "";
+  int rows_to_spare = 2;  // that the outputs have beyond the capacity
 };
 
 template <class T>
@@ -230,7 +232,7 @@ class EpRoundTrip {
   void set_attributes(Params& p, const EpGroup& group, int me) const {
     p.group = group.name(), p.ranks = shape.ranks, p.rank = me, p.experts = shape.experts;
     p.shared = shape.shared, p.shared_ranks = shape.shared_ranks, p.global_bs = shape.global_bs;
-    p.zero = shape.zero, p.copy = shape.copy, p.constant = shape.constant;
+    p.zero = shape.zero, p.copy = shape.copy, p.constant = shape.constant, p.algorithm = options.algorithm;
   }
 
   void check_rows(int me, const Tensor& rows, const Tensor* scales, const Received<T>& want,
@@ -260,12 +262,16 @@ class EpRoundTrip {
   void check_labels(int me, const Received<T>& want, std::int64_t fit, const Tensor& assist,
                     const Tensor& nums, const Tensor& counts, const std::optional<Tensor>& expand_scales,
                     std::int64_t nums_type) const {
-    std::vector<std::int32_t> triples(static_cast<std::size_t>(fit) * 128, 0x5A5A5A5A);
+    std::vector<std::int32_t> triples =
+        options.indices ? indices_of(me, fit)
+                        : std::vector<std::int32_t>(static_cast<std::size_t>(fit) * 128, 0x5A5A5A5A);
     std::vector<std::uint32_t> weights(static_cast<std::size_t>(fit), 0x5A5A5A5Au);
     for (std::size_t i = 0; i < want.rows.size(); ++i) {
-      triples[3 * i] = want.rows[i].source, triples[3 * i + 1] = want.rows[i].token,
-                  triples[3 * i + 2] = want.rows[i].slot;
       weights[i] = bits_of(want.rows[i].weight);
+      if (options.indices) continue;
+      triples[3 * i] = want.rows[i].source;
+      triples[3 * i + 1] = want.rows[i].token;
+      triples[3 * i + 2] = want.rows[i].slot;
     }
     EXPECT_TRUE(assist.values<std::int32_t>() == triples)
         << describe() << ": assistInfoForCombineOut of rank " << me;
@@ -277,6 +283,23 @@ class EpRoundTrip {
     std::vector<std::int64_t> per_expert(want.rows_of_expert.begin(), want.rows_of_expert.end());
     if (nums_type == 0) std::partial_sum(per_expert.begin(), per_expert.end(), per_expert.begin());
     EXPECT_EQ(nums.values<std::int64_t>(), per_expert) << describe() << ": expertTokenNumsOut of rank " << me;
+  }
+
+  // Per slot of an active token: its number among the slots that this rank sends to the same expert.
+  std::vector<std::int32_t> indices_of(int me, std::int64_t fit) const {
+    const EpRank<T>& mine = ranks[static_cast<std::size_t>(me)];
+    std::vector<std::int32_t> indices(static_cast<std::size_t>(fit) * 128, 0x5A5A5A5A);
+    std::vector<int> sent(static_cast<std::size_t>(shape.experts));
+    for (int t = 0; t < mine.bs; ++t) {
+      if (mine.mask_dims == 1 && !mine.token_active(t, shape.topk)) break;
+      for (int k = 0; k < shape.topk; ++k) {
+        const int id = mine.ids[static_cast<std::size_t>(t * shape.topk + k)];
+        const bool is_sent = id < shape.experts && mine.slot_active(t, k, shape.topk);
+        indices[static_cast<std::size_t>(t * shape.topk + k)] =
+            is_sent ? sent[static_cast<std::size_t>(id)]++ : 0;
+      }
+    }
+    return indices;
   }
 
   void check_sums(int me, const Tensor& out) const {

@@ -13,6 +13,8 @@ namespace moeyard::ops {
 namespace {
 
 constexpr std::int64_t kMiB = 1024 * 1024;
+constexpr std::int64_t kMostTokens = INT64_C(1)
+                                     << 24;  // no window holds more, and sums of them stay below 2^63
 
 std::int64_t round_up(std::int64_t value, std::int64_t multiple) {
   return (value + multiple - 1) / multiple * multiple;
@@ -56,7 +58,8 @@ Result<comm::Limits> find_ep_group(const char* function, const EpAttributes& a) 
 Status check_window(const char* function, const EpAttributes& a, const comm::Limits& limits,
                     std::int64_t tokens, std::int64_t topk, std::int64_t hidden) {
   if (product() != Product::a3 && product() != Product::a950) return {};
-  const std::int64_t most_tokens = a.global_bs != 0 ? a.global_bs / a.ep_world_size : tokens;
+  const std::int64_t most_tokens =
+      a.global_bs != 0 ? std::min(a.global_bs / a.ep_world_size, kMostTokens) : tokens;
   const std::int64_t needed = window_bytes(a, most_tokens, topk, hidden);
   const bool fits = product() == Product::a3
                         ? needed <= limits.buffer_mb * kMiB

@@ -11,6 +11,8 @@ namespace moeyard::ops {
 
 namespace {
 
+constexpr std::int64_t kMostTokens = INT64_C(1) << 32;
+
 bool is_set_to(const char* variable, std::string_view wanted) {
   const char* value = std::getenv(variable);
   return value != nullptr && value == wanted;
@@ -49,7 +51,8 @@ EpLayout::EpLayout(const EpAttributes& a) : ranks_(a.ep_world_size), moe_experts
 
 std::int64_t EpLayout::capacity(std::int64_t rank, std::int64_t tokens, std::int64_t topk,
                                 std::int64_t global_bs) const {
-  const std::int64_t all_tokens = global_bs != 0 ? global_bs : tokens * ranks_;
+  // globalBs may be anything: beyond what any memory holds, more makes no difference.
+  const std::int64_t all_tokens = std::min(global_bs != 0 ? global_bs : tokens * ranks_, kMostTokens);
   if (rank >= shared_ranks_) return all_tokens * std::min(local_moe_experts_, topk);
   return all_tokens / std::max<std::int64_t>(ranks_, 1) * ((ranks_ + replicas_ - 1) / replicas_);
 }
