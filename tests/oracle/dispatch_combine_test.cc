@@ -150,8 +150,7 @@ TEST(DispatchCombine, RowsLargerThanTheCaches) {
   EpShape quantized = plain(2, 8, 8, 2051);
   quantized.quantized = true;
   EpRoundTrip<B16>(quantized, {260, 260}, 0, 5, dense).check(group);             // 8.5 MB of rows
-  EpRoundTrip<B16>(plain(2, 8, 8, 1024), {260, 260}, 0, 6, dense).check(group);  // 8.5 MB of rows
-  EpRoundTrip<B16>(plain(2, 2, 1, 8195), {260, 260}, 0, 7, dense).check(group);  // xOut of 8.5 MB
+  EpRoundTrip<B16>(plain(2, 2, 1, 8195), {260, 260}, 0, 7, dense).check(group);  // 8.5 MB of rows and of sums
 }
 
 TEST(DispatchCombine, ManyExpertsPerToken) {
@@ -180,20 +179,19 @@ TEST(DispatchCombine, IdentityRoundTripReturnsTheTokens) {
 
 constexpr const char* kDigestLine = "digest of xOut: ";
 
-std::uint64_t digest_of(const EpGroup& group) {
-  EpShape shape = plain(4, 16, 4, 515);
-  EpRoundTrip<B16> problem(shape, {150, 150, 150, 150}, 2, 8);
+std::uint64_t digest_of(const EpGroup& group) {  // several pieces of work per rank
+  EpRoundTrip<B16> problem(plain(2, 16, 4, 515), {150, 150}, 2, 8);
   return problem.check(group);
 }
 
 TEST(DispatchCombine, DoesNotDependOnWhereRanksAre) {
-  const std::uint64_t in_order = digest_of(EpGroup(4));
-  EXPECT_EQ(digest_of(EpGroup(std::vector<std::int32_t>{3, 1, 0, 2})), in_order);
-  EXPECT_EQ(digest_of(EpGroup(std::vector<std::int32_t>{40, 7, 63, 12})), in_order);
+  const std::uint64_t in_order = digest_of(EpGroup(2));
+  EXPECT_EQ(digest_of(EpGroup(std::vector<std::int32_t>{1, 0})), in_order);
+  EXPECT_EQ(digest_of(EpGroup(std::vector<std::int32_t>{63, 12})), in_order);
 }
 
 TEST(DispatchCombine, PrintsItsDigest) {
-  std::printf("%s%llx\n", kDigestLine, static_cast<unsigned long long>(digest_of(EpGroup(4))));
+  std::printf("%s%llx\n", kDigestLine, static_cast<unsigned long long>(digest_of(EpGroup(2))));
 }
 
 std::string digest_with(const std::string& environment) {
