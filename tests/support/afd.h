@@ -174,4 +174,45 @@ class FfnSide {
   Context context;
 };
 
+// An attention worker: its window (a flag per slot, and the slots), its context.
+class AttentionSide {
+ public:
+  explicit AttentionSide(const Counts& counts)
+      : counts(counts),
+        flags(Tensor::empty<std::int32_t>({counts.micro_batches * counts.micro_batch_slots()})),
+        data(Tensor::empty<std::int8_t>(
+            {counts.micro_batches * counts.micro_batch_slots() * counts.slot_bytes})) {
+    std::memset(flags.memory(), 0, flags.bytes());
+    set_counts(context, counts);
+    context.set<std::uint32_t>(kFfnToAttnTokenSize, static_cast<std::uint32_t>(counts.slot_bytes));
+    context.set<std::int32_t>(kScheduleMode, 1);
+    context.point(kAttentionInfo, flags.memory(), flags.bytes());
+    context.point(kAttentionData, data.memory(), data.bytes());
+    context.set<std::uint32_t>(kMicroBatchId, static_cast<std::uint32_t>(counts.micro_batches - 1));
+  }
+
+  std::int32_t* flag(std::int64_t m, std::int64_t t, std::int64_t k) const {
+    return static_cast<std::int32_t*>(flags.memory()) + (m * counts.tokens + t) * counts.slots + k;
+  }
+  unsigned char* slot(std::int64_t m, std::int64_t t, std::int64_t k) const {
+    return static_cast<unsigned char*>(data.memory()) +
+           ((m * counts.tokens + t) * counts.slots + k) * counts.slot_bytes;
+  }
+  void set_flags(std::int64_t m, std::int32_t value) {
+    for (std::int64_t i = 0; i < counts.micro_batch_slots(); ++i) store_word(flag(m, 0, 0) + i, value);
+  }
+  std::vector<std::vector<unsigned char>> image() const {
+    std::vector<std::vector<unsigned char>> all{context.image()};
+    for (const Tensor* tensor : {&flags, &data}) {
+      const auto* bytes = static_cast<const unsigned char*>(tensor->memory());
+      all.emplace_back(bytes, bytes + tensor->bytes());
+    }
+    return all;
+  }
+
+  const Counts counts;
+  Tensor flags, data;
+  Context context;
+};
+
 }  // namespace oracle

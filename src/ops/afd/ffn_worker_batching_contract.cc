@@ -1,4 +1,5 @@
 // Moeyard. SPDX-License-Identifier: Apache-2.0
+#include "ops/afd/context_rules.h"
 #include "ops/afd/ffn_worker_batching.h"
 
 namespace moeyard::ops {
@@ -82,13 +83,8 @@ constexpr Rule kRules[] = {
     rule<A>(
         Stage::attributes, kEverywhere, "layerNum", "be in [0, expertNum]",
         [](const A& a) { return 0 <= a.layer_num && a.layer_num <= a.expert_num; }, {}, kRange),
-    rule<A>(Stage::shapes, kEverywhere, "scheduleContext", "be contiguous and have at least 1024 elements",
-            [](const A& a) {
-              return a.schedule_context.dim(0) >= kContextBytes && a.schedule_context.contiguous();
-            }),
-    rule<A>(
-        Stage::shapes, kEverywhere, "scheduleContext", "begin at a multiple of 8 bytes",
-        [](const A& a) { return is_context_aligned(a.schedule_context); }, "allocate it with aclrtMalloc"),
+    context_is_whole<A>("scheduleContext"),
+    context_is_aligned<A>("scheduleContext"),
     rule<A>(Stage::shapes, kEverywhere, "dynamicScale", "have shape (Y) when tokenDtype is 2",
             [](const A& a) {
               return !a.quantised() || (a.dynamic_scale.rank == 1 && a.dynamic_scale.dim(0) == a.rows());
