@@ -135,6 +135,7 @@ struct FfnWindow {
     return detail::times(detail::times(detail::times(sessions, micro_batches), slots_of_descriptor()),
                          slot_bytes);
   }
+  uint64_t bytes() const { return detail::plus(data_offset(), data_bytes()); }
   uint64_t descriptor(uint64_t session, uint64_t micro_batch) const {  // from the window's begin
     return (session * micro_batches + micro_batch) * descriptor_bytes();
   }
@@ -158,6 +159,7 @@ struct AttentionWindow {
   uint64_t data_bytes() const {
     return detail::times(detail::times(micro_batches, flags_of_micro_batch()), slot_bytes);
   }
+  uint64_t bytes() const { return detail::plus(data_offset(), data_bytes()); }
   uint64_t flag(uint64_t micro_batch, uint64_t token, uint64_t k) const {  // from the window's begin
     return ((micro_batch * tokens + token) * slots + k) * 4;
   }

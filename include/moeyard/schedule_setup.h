@@ -42,7 +42,7 @@ template <class Window>
 std::string window_problem(const Window& window, const void* begin, uint64_t bytes) {
   ContextProblem problem;
   problem.must(begin != nullptr, "window", 0, "be device memory");
-  problem.room("window_bytes", bytes, plus(window.data_offset(), window.data_bytes()));
+  problem.room("window_bytes", bytes, window.bytes());
   return problem.text();
 }
 
