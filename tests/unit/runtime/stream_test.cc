@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "base/errors.h"
+#include "runtime/options.h"
 
 namespace moeyard::runtime {
 namespace {
@@ -161,6 +162,23 @@ TEST_F(StreamTest, TurnsExceptionsIntoErrors) {
   EXPECT_EQ(status.code(), 507000);
   EXPECT_THAT(status.message(), HasSubstr("thrower"));
   EXPECT_THAT(status.message(), HasSubstr("no luck"));
+}
+
+TEST_F(StreamTest, FailsOperatorsThatTakeLongerThanTheyMay) {
+  const auto slow = [] {
+    std::this_thread::sleep_for(milliseconds(5));
+    return Status();
+  };
+  set_operator_timeout(milliseconds(1));
+  ASSERT_TRUE(stream_.submit({"slow copy", slow, false}).ok());
+  EXPECT_TRUE(wait(stream_).ok()) << "no operator";
+  ASSERT_TRUE(stream_.submit({"aclnnSlow", slow}).ok());
+  const Status status = wait(stream_);
+  set_operator_timeout({});
+  EXPECT_EQ(status.code(), 507014);
+  EXPECT_THAT(status.message(), HasSubstr("aclnnSlow"));
+  ASSERT_TRUE(stream_.submit({"aclnnSlow", slow}).ok());
+  EXPECT_TRUE(wait(stream_).ok());
 }
 
 TEST_F(StreamTest, TimesOutAndGoesOn) {
