@@ -38,8 +38,9 @@ target_compile_options(moeyard_options INTERFACE
 target_include_directories(moeyard_options INTERFACE ${PROJECT_SOURCE_DIR}/include)
 target_link_libraries(moeyard_options INTERFACE Threads::Threads)
 if(MOEYARD_SANITIZE)
+  # A C program may pass any number where the interface has an enumeration: that is refused with a code.
   target_compile_options(moeyard_options INTERFACE
-    -fsanitize=${MOEYARD_SANITIZE} -fno-sanitize-recover=all -fno-omit-frame-pointer -O1 -g1)
+    -fsanitize=${MOEYARD_SANITIZE} -fno-sanitize=enum -fno-sanitize-recover=all -fno-omit-frame-pointer -O1 -g1)
   target_link_options(moeyard_options INTERFACE -fsanitize=${MOEYARD_SANITIZE})
   target_compile_definitions(moeyard_options INTERFACE MOEYARD_SANITIZED)
   if(MOEYARD_SANITIZE MATCHES "thread")
