@@ -53,10 +53,15 @@ Result<std::byte*> address(const comm::Round& round, int peer, int block) {
 
 Status reduce_share(const comm::Round& round, const comm::Group& group, const Reduce& plan) {
   const std::int64_t begin = plan.share.begin * plan.type->bytes;
-  std::vector<const std::byte*> inputs;
+  // Kept by the worker, so that nothing is allocated after its first calls.
+  thread_local std::vector<const std::byte*> inputs;
+  thread_local std::vector<std::byte*> outputs;
+  inputs.clear();
+  outputs.clear();
+  inputs.reserve(group.size());
+  outputs.reserve(group.size());
   for (int peer = 0; peer < group.size(); ++peer)
     inputs.push_back(MOEYARD_TRY(address(round, peer, 0)) + begin);
-  std::vector<std::byte*> outputs;
   switch (plan.target) {
     case Target::all:
       for (int peer = 0; peer < group.size(); ++peer)
@@ -70,7 +75,9 @@ Status reduce_share(const comm::Round& round, const comm::Group& group, const Re
       break;
   }
   const ReduceFn reduce = find_reduction(plan.type->type, plan.op);
-  parallel_for(plan.share.size(), kParallelElements, [&](Range part) { reduce(inputs, outputs, part); });
+  const std::span<const std::byte* const> in(inputs);  // other threads have vectors of their own
+  const std::span<std::byte* const> out(outputs);
+  parallel_for(plan.share.size(), kParallelElements, [&](Range part) { reduce(in, out, part); });
   return {};
 }
 
