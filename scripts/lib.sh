@@ -20,7 +20,7 @@ STEPS=()
 step() {  # step NAME COMMAND ...: runs the command, ends the script if it fails
   local name=$1 from=$SECONDS code=0
   shift
-  say "$name"
+  say "$name (after $SECONDS s)"
   "$@" || code=$?
   if [[ $code != 0 ]]; then
     STEPS+=("FAIL  $name ($((SECONDS - from)) s, exit code $code)")
