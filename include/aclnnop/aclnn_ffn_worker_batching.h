@@ -37,9 +37,10 @@ extern "C" {
  * Source: CANN's document of aclnnFfnWorkerBatching. */
 aclnnStatus aclnnFfnWorkerBatchingGetWorkspaceSize(
     const aclTensor* scheduleContext, int64_t expertNum, const aclIntArray* maxOutShape, int64_t tokenDtype,
-    int64_t needSchedule, int64_t layerNum, const aclTensor* y, const aclTensor* groupList, const aclTensor* sessionIds,
-    const aclTensor* microBatchIds, const aclTensor* tokenIds, const aclTensor* expertOffsets,
-    const aclTensor* dynamicScale, const aclTensor* actualTokenNum, uint64_t* workspaceSize, aclOpExecutor** executor);
+    int64_t needSchedule, int64_t layerNum, const aclTensor* y, const aclTensor* groupList,
+    const aclTensor* sessionIds, const aclTensor* microBatchIds, const aclTensor* tokenIds,
+    const aclTensor* expertOffsets, const aclTensor* dynamicScale, const aclTensor* actualTokenNum,
+    uint64_t* workspaceSize, aclOpExecutor** executor);
 aclnnStatus aclnnFfnWorkerBatching(void* workspace, uint64_t workspaceSize, aclOpExecutor* executor,
                                    const aclrtStream stream);
 

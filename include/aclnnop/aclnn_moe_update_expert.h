@@ -29,10 +29,11 @@ aclnnStatus aclnnMoeUpdateExpertGetWorkspaceSize(const aclTensor* expertIds, con
                                                  const aclTensor* expertScalesOptional,
                                                  const aclTensor* pruningThresholdOptional,
                                                  const aclTensor* activeMaskOptional, int64_t localRankId,
-                                                 int64_t worldSize, int64_t balanceMode, aclTensor* balancedExpertIds,
-                                                 aclTensor* balancedActiveMask, uint64_t* workspaceSize,
-                                                 aclOpExecutor** executor);
-aclnnStatus aclnnMoeUpdateExpert(void* workspace, uint64_t workspaceSize, aclOpExecutor* executor, aclrtStream stream);
+                                                 int64_t worldSize, int64_t balanceMode,
+                                                 aclTensor* balancedExpertIds, aclTensor* balancedActiveMask,
+                                                 uint64_t* workspaceSize, aclOpExecutor** executor);
+aclnnStatus aclnnMoeUpdateExpert(void* workspace, uint64_t workspaceSize, aclOpExecutor* executor,
+                                 aclrtStream stream);
 
 #ifdef __cplusplus
 }

@@ -39,8 +39,8 @@ inline constexpr std::int32_t kPastOwnTimeout =
     ACL_ERROR_RT_AICORE_TIMEOUT;  // 507014: the operator took too long
 inline constexpr std::int32_t kWorkerSide = ACL_ERROR_RT_VECTOR_CORE_EXCEPTION;  // 507035: AFD data operators
 inline constexpr std::int32_t kSchedulerSide = ACL_ERROR_RT_AICPU_EXCEPTION;     // 507018: AFD schedulers
-inline constexpr std::int32_t kWorkerLate = ACL_ERROR_RT_VECTOR_CORE_TIMEOUT;  // 507034: their waits
-inline constexpr std::int32_t kSchedulerLate = ACL_ERROR_RT_AICPU_TIMEOUT;     // 507017
+inline constexpr std::int32_t kWorkerLate = ACL_ERROR_RT_VECTOR_CORE_TIMEOUT;    // 507034: their waits
+inline constexpr std::int32_t kSchedulerLate = ACL_ERROR_RT_AICPU_TIMEOUT;       // 507017
 inline constexpr std::int32_t kInternal = ACL_ERROR_RT_INTERNAL_ERROR;  // 507000: an exception in our code
 }  // namespace stream_error
 

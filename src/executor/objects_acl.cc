@@ -259,13 +259,14 @@ aclnnStatus aclGetRawTensorAddr(const aclTensor* tensor, void** addr) {
 }
 
 // Writes tensors only while dumping is switched on, which it never is: MOEYARD_DUMP is not supported yet (docs/limits.md).
-aclnnStatus aclDumpOpTensors(const char* opType, const char* opName, aclTensor** tensors, size_t inputTensorNum,
-                             size_t outputTensorNum, aclrtStream /*stream*/) {
+aclnnStatus aclDumpOpTensors(const char* opType, const char* opName, aclTensor** tensors,
+                             size_t inputTensorNum, size_t outputTensorNum, aclrtStream /*stream*/) {
   const char* function = "aclDumpOpTensors";
   return moeyard::c_boundary<moeyard::AclnnApi, aclnnStatus>(function, [&]() -> moeyard::Status {
     if (opType == nullptr) return moeyard::null_argument(function, "opType");
     if (opName == nullptr) return moeyard::null_argument(function, "opName");
-    if (tensors == nullptr && inputTensorNum + outputTensorNum > 0) return moeyard::null_argument(function, "tensors");
+    if (tensors == nullptr && inputTensorNum + outputTensorNum > 0)
+      return moeyard::null_argument(function, "tensors");
     return {};
   });
 }

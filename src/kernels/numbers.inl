@@ -28,7 +28,8 @@ HWY_INLINE hn::Vec<D> load_float(D d, const Bf16* from) {
 template <class D>
 HWY_INLINE hn::Vec<D> load_float(D d, const Fp16* from) {
 #if MOEYARD_HAS_F16C
-  return hn::PromoteTo(d, hn::LoadU(hn::Rebind<hwy::float16_t, D>(), reinterpret_cast<const hwy::float16_t*>(from)));
+  return hn::PromoteTo(
+      d, hn::LoadU(hn::Rebind<hwy::float16_t, D>(), reinterpret_cast<const hwy::float16_t*>(from)));
 #else
   const U32Of<D> d32;
   const auto half = hn::PromoteTo(d32, hn::LoadU(U16Of<D>(), reinterpret_cast<const std::uint16_t*>(from)));
@@ -78,12 +79,14 @@ HWY_INLINE void store_float(hn::Vec<D> value, D d, Fp16* to) {
       hn::Sub(hn::Add(hn::Add(magnitude, hn::Set(d32, 0xFFFu)), odd), hn::Set(d32, 0x38000000u)));
   // Below the smallest normal, adding 0.5 rounds to a multiple of 2^-24 and leaves it in the low bits.
   const auto small = hn::BitCast(d32, hn::Add(hn::BitCast(d, magnitude), hn::Set(d, 0.5f)));
-  half = hn::IfThenElse(hn::Lt(magnitude, hn::Set(d32, 0x38800000u)), hn::Sub(small, hn::Set(d32, 0x3F000000u)), half);
+  half = hn::IfThenElse(hn::Lt(magnitude, hn::Set(d32, 0x38800000u)),
+                        hn::Sub(small, hn::Set(d32, 0x3F000000u)), half);
   half = hn::IfThenElse(hn::Gt(magnitude, hn::Set(d32, 0x477FEFFFu)), hn::Set(d32, 0x7C00u), half);
   const auto payload = hn::And(hn::ShiftRight<13>(magnitude), hn::Set(d32, 0x3FFu));
   const auto is_nan = hn::Gt(magnitude, hn::Set(d32, 0x7F800000u));
   half = hn::IfThenElse(is_nan, hn::Or(payload, hn::Set(d32, 0x7E00u)), half);
-  hn::StoreU(hn::TruncateTo(U16Of<D>(), hn::Or(half, sign)), U16Of<D>(), reinterpret_cast<std::uint16_t*>(to));
+  hn::StoreU(hn::TruncateTo(U16Of<D>(), hn::Or(half, sign)), U16Of<D>(),
+             reinterpret_cast<std::uint16_t*>(to));
 #endif
 }
 
