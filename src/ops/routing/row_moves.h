@@ -28,27 +28,18 @@ inline bool is_streamed(const Matrix& to) { return to.rows * to.row_bytes > kStr
 enum class Others { stay, zero };
 void gather_rows(const Matrix& from, const std::int32_t* index, const Matrix& to, Others others);
 
-// element_of_row[i] = from(index[i]) for elements of any size: index gives a place, null leaves it.
-template <class Place>
-void gather_elements(std::int64_t n, std::int64_t element_bytes, std::byte* to, Place&& place) {
-  parallel_for(n, rows_per_task(16), [&](Range range) {
-    for (std::int64_t i = range.begin; i < range.end; ++i)
-      if (const std::byte* from = place(i)) std::copy_n(from, element_bytes, to + i * element_bytes);
-  });
-}
-
 // Copies one row to several rows of a matrix.
 class RowScatter {
  public:
   explicit RowScatter(const Matrix& to);
-  // Numbers outside the matrix are left out.
+  // Numbers outside the matrix, whose first row has the number `first`, are left out.
   template <class Index>
-  void operator()(const std::byte* row, std::span<const Index> to_rows) const {
+  void operator()(const std::byte* row, std::span<const Index> to_rows, std::int64_t first = 0) const {
     for (std::size_t begin = 0; begin < to_rows.size(); begin += kPlaces) {
       std::byte* places[kPlaces];
       const std::size_t count = std::min(to_rows.size() - begin, kPlaces);
       for (std::size_t i = 0; i < count; ++i) {
-        const auto to_row = static_cast<std::int64_t>(to_rows[begin + i]);
+        const auto to_row = static_cast<std::int64_t>(to_rows[begin + i]) - first;
         places[i] = 0 <= to_row && to_row < to_.rows ? to_.row(to_row) : nullptr;
       }
       copy(row, places, count);

@@ -1,0 +1,219 @@
+// Moeyard. SPDX-License-Identifier: Apache-2.0
+#include "ops/routing/slot_copy.h"
+
+#include <cstring>
+
+#include "ops/routing/map_rules.h"
+#include "ops/routing/slot_rules.h"
+
+namespace moeyard::ops {
+namespace {
+
+using namespace contract;
+using A = SlotCopyArgs;
+
+constexpr Param kTokens = in<&A::tokens>("tokens", kFloats | kINT8, "", "token rows");
+constexpr Param kFloatTokens = in<&A::tokens>("tokens", kFloats, "T, H", "token rows");
+constexpr Param kIndices = in<&A::indices>("indices", kINT32 | kINT64, "T, K | T", "expert of each slot");
+constexpr Param kNumOutTokens = attribute<&A::num_out_tokens>("numOutTokens", "rows to keep, or to cut off");
+constexpr Param kPadded = attribute<&A::padded_mode>("paddedMode", "0");
+constexpr Param kPermuteTokens =
+    out<&A::permute_tokens>("permuteTokensOut", kFloats | kINT8, "", "rows by expert").like("tokens");
+constexpr Param kSortedIndices =
+    out<&A::sorted_indices>("sortedIndicesOut", kINT32, "T*K", "row of each slot");
+
+constexpr Param kParams[] = {kTokens, kIndices, kNumOutTokens, kPadded, kPermuteTokens, kSortedIndices};
+constexpr Param kParamsV2[] = {
+    kTokens,
+    kIndices,
+    kNumOutTokens,
+    kPadded,
+    attribute<&A::quant_mode>("quantMode", "-1"),
+    kPermuteTokens,
+    kSortedIndices,
+    out<&A::expanded_scale>("expandedScaleOut", kAnyDtype, "", "not written"),
+};
+constexpr Param kParamsWithEp[] = {
+    kFloatTokens,
+    kIndices,
+    in<&A::probs>("probsOptional", kFloats, "T, K | T", "weight of each slot").optional(),
+    attribute<&A::range>("rangeOptional", "rows of this rank").optional(),
+    kNumOutTokens,
+    kPadded,
+    out<&A::permute_tokens>("permuteTokensOut", kFloats, "R, H", "rows by expert").like("tokens"),
+    kSortedIndices,
+    out<&A::permute_probs>("permuteProbsOut", kAnyDtype, "", "weight of each row"),
+};
+
+constexpr Dim kDims[] = {
+    dim<A>("T", "tokens", [](const A& a) { return a.token_count(); }),
+    dim<A>("K", "slots per token", [](const A& a) { return a.topk(); }),
+    dim("H", "hidden size"),
+    dim<A>("R", "rows", [](const A& a) { return a.window().size(); }),
+};
+
+std::int64_t row_elements(const TensorView& view) {
+  std::int64_t n = 1;
+  for (int axis = 1; axis < view.rank; ++axis) n *= view.dim(axis);
+  return n;
+}
+
+constexpr Rule kMostSlots = rule<A>(
+    Stage::shapes, kEverywhere, "indices", "have at most 512 slots per token and fewer than 16777215 in all",
+    [](const A& a) { return a.topk() <= kMostTopk && a.slots() < kIndexLimit; });
+constexpr Rule kInt8Tokens = rule<A>(
+    Stage::attributes, kA2 | kA3, "tokens", "be FP32, FP16 or BF16",
+    [](const A& a) { return a.tokens.dtype != ACL_INT8; }, "cast it first", ACLNN_ERR_PARAM_INVALID);
+constexpr Rule kTokenRows =
+    rule<A>(Stage::shapes, kEverywhere, "tokens", "have T rows (of two dimensions or more)",
+            [](const A& a) { return a.tokens.rank >= 2 && a.tokens.dim(0) == a.token_count(); });
+constexpr Rule kOutRows = rule<A>(
+    Stage::shapes, kEverywhere, "permuteTokensOut", "have R rows as long as those of tokens", [](const A& a) {
+      return a.empty() || (a.permute_tokens.rank >= 2 && a.permute_tokens.dim(0) == a.rows_kept() &&
+                           row_elements(a.permute_tokens) == row_elements(a.tokens));
+    });
+
+constexpr Rule kRules[] = {
+    not_padded_rule<A>(kNot950, ACLNN_ERR_INNER_TILING_ERROR),
+    not_padded_rule<A>(k950, ACLNN_ERR_PARAM_INVALID),
+    kInt8Tokens,
+    kTokenRows,
+    kMostSlots,
+    kOutRows,
+};
+constexpr Rule kRulesV2[] = {
+    not_padded_rule<A>(kNot950, ACLNN_ERR_INNER_TILING_ERROR),
+    not_padded_rule<A>(k950, ACLNN_ERR_PARAM_INVALID),
+    kInt8Tokens,
+    rule<A>(
+        Stage::attributes, k950, "quantMode", "be -1, 2, 3 or 9",
+        [](const A& a) {
+          return a.quant_mode == -1 || a.quant_mode == 2 || a.quant_mode == 3 || a.quant_mode == 9;
+        },
+        {}, ACLNN_ERR_PARAM_INVALID),
+    rule<A>(Stage::attributes, k950, "quantMode", "be -1, as MXFP8 and MXFP4 are not supported yet",
+            [](const A& a) { return a.quant_mode == -1; }),
+    rule<A>(Stage::shapes, kEverywhere, "tokens", "have 2 dimensions",
+            [](const A& a) { return a.tokens.rank == 2; }),
+    kTokenRows,
+    kMostSlots,
+    kOutRows,
+};
+constexpr Rule kRulesWithEp[] = {
+    not_padded_rule<A>(kEverywhere, ACLNN_ERR_INNER_TILING_ERROR),
+    rule<A>(
+        Stage::attributes, kEverywhere, "permuteProbsOut", "have the dtype of probsOptional",
+        [](const A& a) { return !a.moves_probs() || a.permute_probs.dtype == a.probs.dtype; }, {},
+        ACLNN_ERR_PARAM_INVALID),
+    window_rule<A>([](const A& a) { return is_window(a.range, a.slots()); }),
+    kMostSlots,
+    rule<A>(Stage::shapes, kEverywhere, "probsOptional", "have the shape of indices",
+            [](const A& a) { return !a.probs.present() || a.probs.rank == a.indices.rank; }),
+    rule<A>(Stage::shapes, kEverywhere, "permuteProbsOut", "have one dimension, of R elements",
+            [](const A& a) {
+              return !a.moves_probs() ||
+                     (a.permute_probs.rank == 1 && a.permute_probs.dim(0) == a.window().size());
+            }),
+};
+
+constexpr Codes kCodes{.shape = ACLNN_ERR_INNER_TILING_ERROR, .rule = ACLNN_ERR_INNER_TILING_ERROR};
+
+// INT64 ids beyond INT32 are outside what CANN documents: they keep their side.
+void narrow_ids(const std::int64_t* from, std::int64_t n, std::int32_t* to) {
+  for (std::int64_t i = 0; i < n; ++i)
+    to[i] = static_cast<std::int32_t>(std::clamp<std::int64_t>(from[i], INT32_MIN, INT32_MAX));
+}
+
+}  // namespace
+
+const Contract TokenPermute::kContract{{
+    .name = "MoeTokenPermute",
+    .family = "routing",
+    .summary = "Copies tokens to rows that are grouped by expert, as lists of experts say.",
+    .source = "aclnnMoeTokenPermute",
+    .products = kHost | kA2 | kA3 | k950,
+    .codes = kCodes,
+    .params = kParams,
+    .dims = kDims,
+    .rules = kRules,
+}};
+
+const Contract TokenPermuteV2::kContract{{
+    .name = "MoeTokenPermuteV2",
+    .family = "routing",
+    .summary = "MoeTokenPermute with room for quantisation.",
+    .source = "aclnnMoeTokenPermuteV2",
+    .products = kHost | kA2 | kA3 | k950,
+    .codes = kCodes,
+    .params = kParamsV2,
+    .dims = kDims,
+    .rules = kRulesV2,
+}};
+
+const Contract TokenPermuteWithEp::kContract{{
+    .name = "MoeTokenPermuteWithEp",
+    .family = "routing",
+    .summary = "MoeTokenPermute for a window of rows, with their probs.",
+    .source = "aclnnMoeTokenPermuteWithEp",
+    .products = kHost | kA2 | kA3,
+    .codes = kCodes,
+    .params = kParamsWithEp,
+    .dims = kDims,
+    .rules = kRulesWithEp,
+}};
+
+Result<SlotCopyPlan> SlotCopy::plan(const char* /*function*/, const Args& args) {
+  Plan plan;
+  Scratch scratch;
+  plan.tokens = RowMatrix(args.tokens, 1, scratch);
+  plan.indices = RowMatrix(args.indices, 0, scratch);
+  plan.permute_tokens = RowMatrix(args.permute_tokens, 1, scratch);
+  plan.sorted_indices = RowMatrix(args.sorted_indices, 0, scratch);
+  if (args.moves_probs()) {
+    plan.probs = RowMatrix(args.probs, 0, scratch);
+    plan.permute_probs = RowMatrix(args.permute_probs, 0, scratch);
+  }
+  if (args.indices.dtype == ACL_INT64) plan.narrow_indices = scratch.add<std::int32_t>(args.slots());
+  plan.order = SlotOrder(args.slots(), scratch);
+  plan.workspace_bytes = args.empty() ? 0 : scratch.bytes();
+  plan.tiny = bytes_of(args.tokens.dtype, args.tokens.numel()) * args.topk() < kTinyBytes;
+  return plan;
+}
+
+Status SlotCopy::run(const executor::Run& run, const Args& args, const Plan& plan) {
+  if (args.empty()) return {};
+  std::byte* workspace = run.workspace;
+  const Matrix tokens = plan.tokens.load(args.tokens, workspace),
+               probs = plan.probs.load(args.probs, workspace);
+  const Matrix ids = plan.indices.load(args.indices, workspace);
+  const Matrix rows = plan.permute_tokens.at(args.permute_tokens, workspace);
+  const Matrix row_probs = plan.permute_probs.at(args.permute_probs, workspace);
+  std::int32_t* row_of_slot = plan.sorted_indices.at(args.sorted_indices, workspace).row_as<std::int32_t>(0);
+  const auto* narrow = ids.row_as<std::int32_t>(0);
+  if (args.indices.dtype == ACL_INT64) {
+    narrow_ids(ids.row_as<std::int64_t>(0), args.slots(), plan.narrow_indices.in(workspace));
+    narrow = plan.narrow_indices.in(workspace);
+  }
+  plan.order.sort(narrow, workspace);
+  std::copy_n(plan.order.row_of_slot(workspace), args.slots(), row_of_slot);
+  const Range window = args.window();
+  const RowScatter scatter(rows);
+  const std::int64_t topk = args.topk(),
+                     prob_bytes = row_probs.row_bytes / std::max<std::int64_t>(row_probs.columns, 1);
+  parallel_for(tokens.rows, rows_per_task((topk + 1) * tokens.row_bytes), [&](Range range) {
+    for (std::int64_t t = range.begin; t < range.end; ++t) {
+      const std::span<const std::int32_t> to_rows(row_of_slot + t * topk, static_cast<std::size_t>(topk));
+      scatter(tokens.row(t), to_rows, window.begin);
+      if (row_probs.data == nullptr) continue;
+      for (std::int64_t slot = t * topk; slot < (t + 1) * topk; ++slot)
+        if (const std::int64_t row = row_of_slot[slot] - window.begin; 0 <= row && row < window.size())
+          std::copy_n(probs.data + slot * prob_bytes, prob_bytes, row_probs.data + row * prob_bytes);
+    }
+  });
+  plan.permute_tokens.store(args.permute_tokens, workspace);
+  plan.sorted_indices.store(args.sorted_indices, workspace);
+  plan.permute_probs.store(args.permute_probs, workspace);
+  return {};
+}
+
+}  // namespace moeyard::ops
