@@ -23,10 +23,14 @@ HWY_INLINE hn::Vec<D> exp_of(D d, hn::Vec<D> x) {
   const auto exponent = hn::ConvertTo(d, n);
   auto r = hn::Sub(clamped, hn::Mul(exponent, hn::Set(d, kLn2High)));
   r = hn::Sub(r, hn::Mul(exponent, hn::Set(d, kLn2Low)));
-  // |r| <= 0.35: the first omitted term of the series is r^8 / 8! < 2^-27.
-  constexpr float kTerms[] = {1.0f / 720, 1.0f / 120, 1.0f / 24, 1.0f / 6, 0.5f, 1.0f, 1.0f};
-  auto sum = hn::Set(d, 1.0f / 5040);
-  for (const float term : kTerms) sum = hn::Add(hn::Mul(sum, r), hn::Set(d, term));
+  // |r| <= 0.35: the first omitted term of the series is r^8 / 8! < 2^-27. In pairs, so that the terms don't wait for each
+  // other.
+  const auto pair = [&](float a, float b)
+                        HWY_ATTR { return hn::Add(hn::Set(d, a), hn::Mul(hn::Set(d, b), r)); };
+  const auto r2 = hn::Mul(r, r);
+  const auto low = hn::Add(hn::Add(hn::Set(d, 1.0f), r), hn::Mul(pair(1.0f / 2, 1.0f / 6), r2));
+  const auto high = hn::Add(pair(1.0f / 24, 1.0f / 120), hn::Mul(pair(1.0f / 720, 1.0f / 5040), r2));
+  const auto sum = hn::Add(low, hn::Mul(high, hn::Mul(r2, r2)));
   // In two steps, as 2^n itself may lie outside fp32.
   const auto half = hn::ShiftRight<1>(n);
   const auto scaled = hn::Mul(hn::Mul(sum, power_of_two(d, half)), power_of_two(d, hn::Sub(n, half)));

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <bit>
-#include <functional>
 
 #define MOEYARD_KERNEL_BODY "kernels/top_k/top_k.inl"
 #include "kernels/each_target.h"

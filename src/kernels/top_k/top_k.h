@@ -18,7 +18,7 @@ enum class GroupScore : std::uint8_t { largest, sum_of_two_largest };
 // of largest score (equal scores: smaller group) take part.
 //
 // 0 and -0 are equal; a NaN is smaller than everything else, and all NaNs are equal.
-//   scratch   top_k_scratch_bytes(n, groups), aligned to 8
+//   scratch   top_k_scratch_bytes(n, groups), aligned to 4
 //
 // 0 <= k <= values that take part; groups divides n; sum_of_two_largest needs groups of at least 2.
 // Threads: calls with different scratch and ids may overlap in time. Errors: none.
@@ -33,9 +33,12 @@ struct TopK {
   std::int32_t* ids;
 };
 
+inline constexpr std::int64_t kTopKBlock = 16;  // one vector of the widest target
+
 constexpr std::int64_t top_k_scratch_bytes(std::int64_t n, std::int64_t groups) {
-  // A key and an entry per value; a score, a key, an entry and an id per group.
-  return (4 + 8) * (n + 2) + (4 + 4 + 8 + 4) * (groups + 2);
+  const std::int64_t values = n + kTopKBlock, padded_groups = groups + kTopKBlock;
+  // Keys and maxima of blocks; keys, indices and scores of groups.
+  return 4 * (values + (values > padded_groups ? values : padded_groups) + 3 * padded_groups);
 }
 
 using TopKFn = void (*)(const TopK&);
