@@ -1,6 +1,8 @@
 // Moeyard. SPDX-License-Identifier: Apache-2.0
 #include "kernels/matmul_tile/matmul_tile.h"
 
+#include <hwy/cache_control.h>
+
 #include <algorithm>
 
 #define MOEYARD_KERNEL_BODY "kernels/matmul_tile/matmul_tile.inl"

@@ -17,14 +17,15 @@ HWY_INLINE hn::Vec<D> load_widened(D d, const T* from) {
   return load_float(d, from);
 }
 
-// x[all rows][k, k + depth)
+// x[all rows][k, k + depth), block_row values from row to row
 template <class T>
-HWY_INLINE void pack_x(const MatmulTile& p, std::int64_t k, std::int64_t depth, float* block) {
+HWY_INLINE void pack_x(const MatmulTile& p, std::int64_t k, std::int64_t depth, float* block,
+                       std::int64_t block_row) {
   const hn::ScalableTag<float> d;
   const auto lanes = static_cast<std::int64_t>(hn::Lanes(d));
   for (std::int64_t r = 0; r < p.rows; ++r) {
     const T* from = reinterpret_cast<const T*>(p.x_rows[r]) + k * p.x_step;
-    float* to = block + r * kMatmulDepth;
+    float* to = block + r * block_row;
     std::int64_t i = 0;
     if (p.x_step == 1)
       for (; i + lanes <= depth; i += lanes) hn::StoreU(load_widened(d, from + i), d, to + i);
@@ -43,15 +44,26 @@ HWY_INLINE void pack_elements(const T* from, std::int64_t k_step, std::int64_t c
       sliver[k * width + c] = c < columns ? widened(from[k * k_step + c * column_step]) : 0.0f;
 }
 
-// Vectors of some targets have no lane count that is known while compiling, and the scalar one has no blocks of 4.
+// Whether widen_columns is there for T and this distance of columns, and how many k it widens at once. Vectors of some
+// targets have no lane count that is known while compiling, and the scalar one has no blocks of 4.
+template <class T>
+inline constexpr std::int64_t kNeighbours = std::is_same_v<T, Bf16> ? 8 : 4;
+
 #if HWY_HAVE_SCALABLE || HWY_TARGET == HWY_SCALAR
 
 template <class T>
-HWY_INLINE std::int64_t pack_transposed(const T*, std::int64_t, std::int64_t, float*) {
-  return 0;
+HWY_INLINE bool widens_columns(std::int64_t /*column_step*/) {
+  return false;
 }
+template <class D, class T, class Take>
+HWY_INLINE void widen_columns(D, const T*, std::int64_t, Take&&) {}
 
 #else
+
+template <class T>
+HWY_INLINE bool widens_columns(std::int64_t column_step) {
+  return !std::is_same_v<T, Bf16> || column_step % 2 == 0;
+}
 
 // Blocks of 4 lanes: 4 neighbours from columns c, c + 4, c + 8 ... that lie column_step apart.
 template <class D, class T>
@@ -87,45 +99,58 @@ HWY_INLINE void transpose_blocks(D d, const T* from, std::int64_t column_step, T
   take(3, hn::BitCast(d, hn::InterleaveUpper(pairs, high01, high23)));
 }
 
-// A whole sliver of w whose columns lie one after the other, the k of a column next to each other. Returns how many k
-// it has done.
-template <class T>
-HWY_INLINE std::int64_t pack_transposed(const T* from, std::int64_t column_step, std::int64_t depth,
-                                        float* sliver) {
-  const hn::ScalableTag<float> d;
-  const auto lanes = static_cast<std::int64_t>(hn::Lanes(d));
-  std::int64_t k = 0;
-  for (; k + 4 <= depth; k += 4)
-    for (std::int64_t half = 0; half < 2; ++half) {
-      float* to = sliver + k * 2 * lanes + half * lanes;
-      transpose_blocks(d, from + half * lanes * column_step + k, column_step,
-                       [&](std::int64_t i, auto values)
-                           HWY_ATTR { hn::StoreU(values, d, to + i * 2 * lanes); });
-    }
-  return k;
+// A vector's worth of columns whose k are next to each other: hands out kNeighbours vectors, of rising k.
+template <class D, class T, class Take>
+HWY_INLINE void widen_columns(D d, const T* from, std::int64_t column_step, Take&& take) {
+  transpose_blocks(d, from, column_step, take);
 }
 
 // BF16 moves in pairs and is widened afterwards: an even k is the low half of its pair.
-HWY_INLINE std::int64_t pack_transposed(const Bf16* from, std::int64_t column_step, std::int64_t depth,
-                                        float* sliver) {
-  if (column_step % 2 != 0) return 0;
-  const hn::ScalableTag<float> d;
-  const U32Of<decltype(d)> d32;
-  const auto lanes = static_cast<std::int64_t>(hn::Lanes(d));
-  std::int64_t k = 0;
-  for (; k + 8 <= depth; k += 8)
-    for (std::int64_t half = 0; half < 2; ++half) {
-      float* to = sliver + k * 2 * lanes + half * lanes;
-      const auto* two = reinterpret_cast<const std::uint32_t*>(from + half * lanes * column_step + k);
-      transpose_blocks(d32, two, column_step / 2, [&](std::int64_t i, auto pair) HWY_ATTR {
-        hn::StoreU(hn::BitCast(d, hn::ShiftLeft<16>(pair)), d, to + 4 * i * lanes);
-        hn::StoreU(hn::BitCast(d, hn::And(pair, hn::Set(d32, 0xFFFF0000u))), d, to + (4 * i + 2) * lanes);
-      });
-    }
-  return k;
+template <class D, class Take>
+HWY_INLINE void widen_columns(D d, const Bf16* from, std::int64_t column_step, Take&& take) {
+  const U32Of<D> d32;
+  transpose_blocks(d32, reinterpret_cast<const std::uint32_t*>(from), column_step / 2,
+                   [&](std::int64_t i, auto pair) HWY_ATTR {
+                     take(2 * i, hn::BitCast(d, hn::ShiftLeft<16>(pair)));
+                     take(2 * i + 1, hn::BitCast(d, hn::And(pair, hn::Set(d32, 0xFFFF0000u))));
+                   });
 }
 
 #endif
+
+// k that one cache line holds. Columns often lie a multiple of 4 KiB apart, so that the lines of more than 8 of them push
+// each other out of L1: a line is used up before the next vector of columns is touched.
+template <class T>
+inline constexpr std::int64_t kLine = 64 / static_cast<std::int64_t>(sizeof(T));
+
+// Asks for what lies ahead of a line of `columns` columns: processors follow fewer streams by themselves.
+template <class T>
+HWY_INLINE void prefetch_ahead(const T* from, std::int64_t column_step, std::int64_t columns) {
+  constexpr std::int64_t kAhead = 4 * kLine<T>;
+  for (std::int64_t c = 0; c < columns; ++c) hwy::Prefetch(from + c * column_step + kAhead);
+}
+
+// A whole sliver of w whose columns lie one after the other, the k of a column next to each other. Returns how many k it
+// has done.
+template <class T>
+HWY_INLINE std::int64_t pack_transposed(const T* from, std::int64_t column_step, std::int64_t depth,
+                                        float* sliver) {
+  if (!widens_columns<T>(column_step)) return 0;
+  const hn::ScalableTag<float> d;
+  const auto lanes = static_cast<std::int64_t>(hn::Lanes(d));
+  const std::int64_t whole = depth / kNeighbours<T> * kNeighbours<T>;
+  for (std::int64_t line = 0; line < whole; line += kLine<T>)
+    for (std::int64_t half = 0; half < 2; ++half) {
+      prefetch_ahead(from + half * lanes * column_step + line, column_step, lanes);
+      for (std::int64_t k = line; k < std::min(line + kLine<T>, whole); k += kNeighbours<T>) {
+        float* to = sliver + (2 * k + half) * lanes;
+        widen_columns(d, from + half * lanes * column_step + k, column_step,
+                      [&](std::int64_t i, auto values)
+                          HWY_ATTR { hn::StoreU(values, d, to + 2 * i * lanes); });
+      }
+    }
+  return whole;
+}
 
 // Whole slivers of w whose columns are neighbours: row by row, as w lies in memory. Returns how many columns it has done.
 template <class T>
