@@ -25,9 +25,13 @@ void stream_copy(void* to, const void* from) {
     _mm_stream_si128(out + i + 2, c);
     _mm_stream_si128(out + i + 3, d);
   }
-  _mm_sfence();
 #else
   std::memcpy(to, from, kRowBytes);
+#endif
+}
+void end_of_streaming() {
+#ifdef __SSE2__
+  _mm_sfence();
 #endif
 }
 void plain_copy(void* to, const void* from) { std::memcpy(to, from, kRowBytes); }
@@ -60,6 +64,7 @@ class CopyLane final : public Lane {
       const Place& place = problem().places[rank][slot];
       copy_(rows_[place.rank] + place.row * kHidden, &problem().tokens[rank][slot / kTopk * kHidden]);
     }
+    end_of_streaming();
   }
   void combine(int rank) override {
     std::uint64_t all = 0;
@@ -70,6 +75,7 @@ class CopyLane final : public Lane {
       }
       copy_(sums_[rank] + t * kHidden, rows_[problem().places[rank][t * kTopk].rank]);
     }
+    end_of_streaming();
     read_[rank] = all;
   }
   std::string wrong_rows() const override {

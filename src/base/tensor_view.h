@@ -56,14 +56,14 @@ struct TensorView {
   T* begin_as() const {
     return reinterpret_cast<T*>(begin());
   }
-  // Element of a 1-D or 2-D view of whole-byte elements.
+  // Element of a 1-D or 2-D view; T has the size of an element.
   template <class T>
   T& at(std::int64_t i) const {
-    return begin_as<T>()[i * strides[0]];
+    return reinterpret_cast<T*>(data)[offset + i * strides[0]];
   }
   template <class T>
   T& at(std::int64_t i, std::int64_t j) const {
-    return begin_as<T>()[i * strides[0] + j * strides[1]];
+    return reinterpret_cast<T*>(data)[offset + i * strides[0] + j * strides[1]];
   }
 
   // Bytes from one row (index of axis 0) to the next; whole-byte elements, or 4-bit ones with even strides.
