@@ -34,4 +34,18 @@ void RowSums::operator()(std::int64_t out_row, const kernels::Term* terms, std::
                 {0, 1});
 }
 
+void add_up_slots(const Matrix& rows, const std::int32_t* index, std::int64_t topk, kernels::Term* terms,
+                  const RowSums& sums, const Matrix& out) {
+  parallel_for(out.rows, rows_per_task((topk + 1) * out.row_bytes), [&](Range tokens) {
+    for (std::int64_t t = tokens.begin; t < tokens.end; ++t) {
+      kernels::Term* const first = terms + t * topk;
+      kernels::Term* term = first;
+      for (std::int64_t slot = t * topk; slot < (t + 1) * topk; ++slot)
+        if (const std::int64_t row = index[slot]; 0 <= row && row < rows.rows)
+          *term++ = weighted_row(rows.row(row), 1);
+      sums(t, first, term - first);
+    }
+  });
+}
+
 }  // namespace moeyard::ops

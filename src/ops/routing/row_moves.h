@@ -71,4 +71,8 @@ class RowSums {
 // One row with a weight.
 inline kernels::Term weighted_row(const std::byte* row, float weight) { return {row, nullptr, weight, 1, 0}; }
 
+// out[t] = sum over j of rows[index[t * topk + j]], without those that are no rows. terms [out.rows * topk] is scratch.
+void add_up_slots(const Matrix& rows, const std::int32_t* index, std::int64_t topk, kernels::Term* terms,
+                  const RowSums& sums, const Matrix& out);
+
 }  // namespace moeyard::ops
