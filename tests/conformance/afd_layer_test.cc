@@ -6,7 +6,7 @@
 #include <chrono>
 #include <random>
 
-#include "../examples/attention_ffn/pipeline.h"
+#include "examples/attention_ffn/pipeline.h"
 #include "support/device.h"
 
 namespace oracle {

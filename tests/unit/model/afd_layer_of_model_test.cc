@@ -4,7 +4,7 @@
 
 #include <cmath>
 
-#include "../examples/attention_ffn/pipeline.h"
+#include "examples/attention_ffn/pipeline.h"
 #include "model/compare.h"
 #include "model/dense.h"
 
