@@ -1,0 +1,47 @@
+/* Moeyard. SPDX-License-Identifier: Apache-2.0 */
+#ifndef MOEYARD_ACLNNOP_ACLNN_MOE_INIT_ROUTING_V3_H
+#define MOEYARD_ACLNNOP_ACLNN_MOE_INIT_ROUTING_V3_H
+
+#include "aclnn/aclnn_base.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Copies the tokens of a range of experts to rows that are grouped by expert, inside an expert by slot n * K + k.
+ *
+ *   x                             in   FP16, BF16, FP32 or INT8; 950 and host 8-bit floats as well (N, H)
+ *   expertIdx                     in   INT32 (N, K)     expert of each slot
+ *   scaleOptional                 in   FP32 (N)         a scale that travels with its token
+ *   offsetOptional                in   not used
+ *   activeNum                     rows to keep; 0 or -1: all
+ *   expertCapacity, dropPadMode   as in aclnnMoeInitRoutingV2; dropPadMode 1 needs rowIdxType 0 and all experts
+ *   expertNum                     E, above 0
+ *   expertTokensNumType           0 slots of each expert of the range and all before it, 1 slots of each, 2 pairs of expert and slots
+ *                                 for each expert that has some, then zeros
+ *   expertTokensNumFlag           whether slots are counted
+ *   quantMode                     -1; others are not supported yet (561002)
+ *   activeExpertRangeOptional     {start, end}, 0 <= start < end <= E; null or empty: all experts
+ *   rowIdxType                    0 slot -> row, -1 for a slot of another expert; 1 row -> slot
+ *   expandedXOut                  out  as x (rows kept, H), or (E, C, H); rows without a slot keep what they hold, or are 0 with (E, C, H)
+ *   expandedRowIdxOut             out  INT32 (N * K)    entries after the last row keep what they hold with rowIdxType 1
+ *   expertTokensCountOrCumsumOut  out  INT64 (end - start), or (E, 2)    written when counting
+ *   expandedScaleOut              out  FP32 (rows), or (rows, 1)         written with scale
+ *
+ * Errors: 161001 a required tensor is null; 161002 a dtype; 561002 any other rule.
+ * Source: CANN's document of aclnnMoeInitRoutingV3. */
+aclnnStatus aclnnMoeInitRoutingV3GetWorkspaceSize(
+    const aclTensor* x, const aclTensor* expertIdx, const aclTensor* scaleOptional,
+    const aclTensor* offsetOptional, int64_t activeNum, int64_t expertCapacity, int64_t expertNum,
+    int64_t dropPadMode, int64_t expertTokensNumType, bool expertTokensNumFlag, int64_t quantMode,
+    const aclIntArray* activeExpertRangeOptional, int64_t rowIdxType, const aclTensor* expandedXOut,
+    const aclTensor* expandedRowIdxOut, const aclTensor* expertTokensCountOrCumsumOut,
+    const aclTensor* expandedScaleOut, uint64_t* workspaceSize, aclOpExecutor** executor);
+aclnnStatus aclnnMoeInitRoutingV3(void* workspace, uint64_t workspaceSize, aclOpExecutor* executor,
+                                  aclrtStream stream);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,68 @@
+// Moeyard. SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include "executor/call.h"
+#include "ops/routing/row_moves.h"
+#include "ops/routing/slot_order.h"
+
+namespace moeyard::ops {
+
+// Parameters of aclnnMoeInitRouting and its versions; see their headers in include/aclnnop.
+struct InitRoutingArgs {
+  TensorView x, row_idx, expert_idx, scale, offset;
+  std::int64_t active_num = 0, expert_capacity = 0, expert_num = 0, drop_pad_mode = 0;
+  std::int64_t count_type = 0;  // of V2: 1 cumulated, 2 counts; of V3: 0 cumulated, 1 counts, 2 pairs
+  bool count_flag = false;      // of V2: when padding
+  std::int64_t quant_mode = -1;
+  IntArrayView range;
+  std::int64_t row_idx_type = 0;
+  TensorView expanded_x, expanded_row_idx, expanded_expert_idx, counts, counts_before, expanded_scale;
+
+  std::int64_t tokens() const { return expert_idx.dim(0); }
+  std::int64_t topk() const { return expert_idx.rank == 2 ? expert_idx.dim(1) : 1; }
+  std::int64_t slots() const { return tokens() * topk(); }
+  bool pads() const { return drop_pad_mode == 1; }
+  std::int64_t rows_v1() const { return std::min(tokens(), active_num) * topk(); }
+  std::int64_t rows() const {
+    if (pads()) return expert_num * expert_capacity;
+    return active_num > 0 ? std::min(active_num, slots()) : slots();
+  }
+  Range experts() const { return range.size() == 2 ? Range{range[0], range[1]} : Range{0, expert_num}; }
+};
+
+enum class Counting : std::uint8_t { none, cumulated, each, pairs };
+
+// What the versions make of their attributes.
+struct InitRoutingPlan : executor::PlanBase {
+  RowMatrix x, row_idx, expert_idx, scale;
+  RowMatrix expanded_x, expanded_row_idx, expanded_expert_idx, counts, expanded_scale;
+  Part<std::int32_t> narrow_ids;     // of INT64 ones
+  Part<std::int32_t> place_of_slot;  // row of expandedX, or -1
+  SlotOrder order;
+  bool all_ids = false;  // slots of experts that do not exist have rows, too
+  Range experts{0, 0};
+  Counting counting = Counting::none;
+};
+
+struct InitRoutingV1 {
+  using Args = InitRoutingArgs;
+  using Plan = InitRoutingPlan;
+  static const contract::Contract kContract;
+  static Result<Plan> plan(const char* function, const Args& args);
+  static Status run(const executor::Run& run, const Args& args, const Plan& plan);
+};
+
+struct InitRouting {
+  using Args = InitRoutingArgs;
+  using Plan = InitRoutingPlan;
+  static Status run(const executor::Run& run, const Args& args, const Plan& plan);
+};
+struct InitRoutingV2 : InitRouting {
+  static const contract::Contract kContract;
+  static Result<Plan> plan(const char* function, const Args& args);
+};
+struct InitRoutingV3 : InitRouting {
+  static const contract::Contract kContract;
+  static Result<Plan> plan(const char* function, const Args& args);
+};
+
+}  // namespace moeyard::ops
