@@ -1,24 +1,31 @@
 // Moeyard. SPDX-License-Identifier: Apache-2.0
+#include "aclnnop/aclnn_moe_distribute_combine_v2.h"
+#include "aclnnop/aclnn_moe_distribute_combine_v3.h"
 #include "aclnnop/aclnn_moe_distribute_combine_v4.h"
 #include "ops/dispatch/combine.h"
 
 using namespace moeyard;
 
-aclnnStatus aclnnMoeDistributeCombineV4GetWorkspaceSize(
-    const aclTensor* expandX, const aclTensor* expertIds, const aclTensor* assistInfoForCombine,
-    const aclTensor* epSendCounts, const aclTensor* expertScales, const aclTensor* tpSendCountsOptional,
-    const aclTensor* xActiveMaskOptional, const aclTensor* activationScaleOptional,
-    const aclTensor* weightScaleOptional, const aclTensor* groupListOptional,
-    const aclTensor* expandScalesOptional, const aclTensor* sharedExpertXOptional,
-    const aclTensor* elasticInfoOptional, const aclTensor* oriXOptional,
-    const aclTensor* constExpertAlpha1Optional, const aclTensor* constExpertAlpha2Optional,
-    const aclTensor* constExpertVOptional, const aclTensor* performanceInfoOptional, const char* groupEp,
-    int64_t epWorldSize, int64_t epRankId, int64_t moeExpertNum, const char* groupTp, int64_t tpWorldSize,
-    int64_t tpRankId, int64_t expertShardType, int64_t sharedExpertNum, int64_t sharedExpertRankNum,
-    int64_t globalBs, int64_t outDtype, int64_t commQuantMode, int64_t groupListType, const char* commAlg,
-    int64_t zeroExpertNum, int64_t copyExpertNum, int64_t constExpertNum, aclTensor* xOut,
-    uint64_t* workspaceSize, aclOpExecutor** executor) {
-  return executor::plan_call<ops::Combine>("aclnnMoeDistributeCombineV4", workspaceSize, executor, [&] {
+namespace {
+
+// The parameters of V4, the newest version: the others are what they cannot say.
+aclnnStatus plan_version(const char* function, const aclTensor* expandX, const aclTensor* expertIds,
+                         const aclTensor* assistInfoForCombine, const aclTensor* epSendCounts,
+                         const aclTensor* expertScales, const aclTensor* tpSendCountsOptional,
+                         const aclTensor* xActiveMaskOptional, const aclTensor* activationScaleOptional,
+                         const aclTensor* weightScaleOptional, const aclTensor* groupListOptional,
+                         const aclTensor* expandScalesOptional, const aclTensor* sharedExpertXOptional,
+                         const aclTensor* elasticInfoOptional, const aclTensor* oriXOptional,
+                         const aclTensor* constExpertAlpha1Optional,
+                         const aclTensor* constExpertAlpha2Optional, const aclTensor* constExpertVOptional,
+                         const aclTensor* performanceInfoOptional, const char* groupEp, int64_t epWorldSize,
+                         int64_t epRankId, int64_t moeExpertNum, const char* groupTp, int64_t tpWorldSize,
+                         int64_t tpRankId, int64_t expertShardType, int64_t sharedExpertNum,
+                         int64_t sharedExpertRankNum, int64_t globalBs, int64_t outDtype,
+                         int64_t commQuantMode, int64_t groupListType, const char* commAlg,
+                         int64_t zeroExpertNum, int64_t copyExpertNum, int64_t constExpertNum,
+                         aclTensor* xOut, uint64_t* workspaceSize, aclOpExecutor** executor) {
+  return executor::plan_call<ops::Combine>(function, workspaceSize, executor, [&] {
     ops::CombineArgs args;
     static_cast<ops::EpAttributes&>(args) = {.group_ep = std::string(text(groupEp)),
                                              .ep_world_size = epWorldSize,
@@ -59,6 +66,85 @@ aclnnStatus aclnnMoeDistributeCombineV4GetWorkspaceSize(
     args.x_out = view(xOut);
     return args;
   });
+}
+
+}  // namespace
+
+aclnnStatus aclnnMoeDistributeCombineV2GetWorkspaceSize(
+    const aclTensor* expandX, const aclTensor* expertIds, const aclTensor* assistInfoForCombine,
+    const aclTensor* epSendCounts, const aclTensor* expertScales, const aclTensor* tpSendCountsOptional,
+    const aclTensor* xActiveMaskOptional, const aclTensor* activationScaleOptional,
+    const aclTensor* weightScaleOptional, const aclTensor* groupListOptional,
+    const aclTensor* expandScalesOptional, const aclTensor* sharedExpertXOptional, const char* groupEp,
+    int64_t epWorldSize, int64_t epRankId, int64_t moeExpertNum, const char* groupTp, int64_t tpWorldSize,
+    int64_t tpRankId, int64_t expertShardType, int64_t sharedExpertNum, int64_t sharedExpertRankNum,
+    int64_t globalBs, int64_t outDtype, int64_t commQuantMode, int64_t groupListType, const char* commAlg,
+    aclTensor* xOut, uint64_t* workspaceSize, aclOpExecutor** executor) {
+  return plan_version("aclnnMoeDistributeCombineV2", expandX, expertIds, assistInfoForCombine, epSendCounts,
+                      expertScales, tpSendCountsOptional, xActiveMaskOptional, activationScaleOptional,
+                      weightScaleOptional, groupListOptional, expandScalesOptional, sharedExpertXOptional,
+                      nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, groupEp, epWorldSize, epRankId,
+                      moeExpertNum, groupTp, tpWorldSize, tpRankId, expertShardType, sharedExpertNum,
+                      sharedExpertRankNum, globalBs, outDtype, commQuantMode, groupListType, commAlg, 0, 0, 0,
+                      xOut, workspaceSize, executor);
+}
+
+aclnnStatus aclnnMoeDistributeCombineV2(void* workspace, uint64_t workspaceSize, aclOpExecutor* executor,
+                                        aclrtStream stream) {
+  return executor::run_call("aclnnMoeDistributeCombineV2", workspace, workspaceSize, executor, stream);
+}
+
+aclnnStatus aclnnMoeDistributeCombineV3GetWorkspaceSize(
+    const aclTensor* expandX, const aclTensor* expertIds, const aclTensor* assistInfoForCombine,
+    const aclTensor* epSendCounts, const aclTensor* expertScales, const aclTensor* tpSendCountsOptional,
+    const aclTensor* xActiveMaskOptional, const aclTensor* activationScaleOptional,
+    const aclTensor* weightScaleOptional, const aclTensor* groupListOptional,
+    const aclTensor* expandScalesOptional, const aclTensor* sharedExpertXOptional,
+    const aclTensor* elasticInfoOptional, const aclTensor* oriXOptional,
+    const aclTensor* constExpertAlpha1Optional, const aclTensor* constExpertAlpha2Optional,
+    const aclTensor* constExpertVOptional, const char* groupEp, int64_t epWorldSize, int64_t epRankId,
+    int64_t moeExpertNum, const char* groupTp, int64_t tpWorldSize, int64_t tpRankId, int64_t expertShardType,
+    int64_t sharedExpertNum, int64_t sharedExpertRankNum, int64_t globalBs, int64_t outDtype,
+    int64_t commQuantMode, int64_t groupListType, const char* commAlg, int64_t zeroExpertNum,
+    int64_t copyExpertNum, int64_t constExpertNum, aclTensor* xOut, uint64_t* workspaceSize,
+    aclOpExecutor** executor) {
+  return plan_version("aclnnMoeDistributeCombineV3", expandX, expertIds, assistInfoForCombine, epSendCounts,
+                      expertScales, tpSendCountsOptional, xActiveMaskOptional, activationScaleOptional,
+                      weightScaleOptional, groupListOptional, expandScalesOptional, sharedExpertXOptional,
+                      elasticInfoOptional, oriXOptional, constExpertAlpha1Optional, constExpertAlpha2Optional,
+                      constExpertVOptional, nullptr, groupEp, epWorldSize, epRankId, moeExpertNum, groupTp,
+                      tpWorldSize, tpRankId, expertShardType, sharedExpertNum, sharedExpertRankNum, globalBs,
+                      outDtype, commQuantMode, groupListType, commAlg, zeroExpertNum, copyExpertNum,
+                      constExpertNum, xOut, workspaceSize, executor);
+}
+
+aclnnStatus aclnnMoeDistributeCombineV3(void* workspace, uint64_t workspaceSize, aclOpExecutor* executor,
+                                        aclrtStream stream) {
+  return executor::run_call("aclnnMoeDistributeCombineV3", workspace, workspaceSize, executor, stream);
+}
+
+aclnnStatus aclnnMoeDistributeCombineV4GetWorkspaceSize(
+    const aclTensor* expandX, const aclTensor* expertIds, const aclTensor* assistInfoForCombine,
+    const aclTensor* epSendCounts, const aclTensor* expertScales, const aclTensor* tpSendCountsOptional,
+    const aclTensor* xActiveMaskOptional, const aclTensor* activationScaleOptional,
+    const aclTensor* weightScaleOptional, const aclTensor* groupListOptional,
+    const aclTensor* expandScalesOptional, const aclTensor* sharedExpertXOptional,
+    const aclTensor* elasticInfoOptional, const aclTensor* oriXOptional,
+    const aclTensor* constExpertAlpha1Optional, const aclTensor* constExpertAlpha2Optional,
+    const aclTensor* constExpertVOptional, const aclTensor* performanceInfoOptional, const char* groupEp,
+    int64_t epWorldSize, int64_t epRankId, int64_t moeExpertNum, const char* groupTp, int64_t tpWorldSize,
+    int64_t tpRankId, int64_t expertShardType, int64_t sharedExpertNum, int64_t sharedExpertRankNum,
+    int64_t globalBs, int64_t outDtype, int64_t commQuantMode, int64_t groupListType, const char* commAlg,
+    int64_t zeroExpertNum, int64_t copyExpertNum, int64_t constExpertNum, aclTensor* xOut,
+    uint64_t* workspaceSize, aclOpExecutor** executor) {
+  return plan_version("aclnnMoeDistributeCombineV4", expandX, expertIds, assistInfoForCombine, epSendCounts,
+                      expertScales, tpSendCountsOptional, xActiveMaskOptional, activationScaleOptional,
+                      weightScaleOptional, groupListOptional, expandScalesOptional, sharedExpertXOptional,
+                      elasticInfoOptional, oriXOptional, constExpertAlpha1Optional, constExpertAlpha2Optional,
+                      constExpertVOptional, performanceInfoOptional, groupEp, epWorldSize, epRankId,
+                      moeExpertNum, groupTp, tpWorldSize, tpRankId, expertShardType, sharedExpertNum,
+                      sharedExpertRankNum, globalBs, outDtype, commQuantMode, groupListType, commAlg,
+                      zeroExpertNum, copyExpertNum, constExpertNum, xOut, workspaceSize, executor);
 }
 
 aclnnStatus aclnnMoeDistributeCombineV4(void* workspace, uint64_t workspaceSize, aclOpExecutor* executor,

@@ -1,21 +1,28 @@
 // Moeyard. SPDX-License-Identifier: Apache-2.0
+#include "aclnnop/aclnn_moe_distribute_dispatch_v2.h"
+#include "aclnnop/aclnn_moe_distribute_dispatch_v3.h"
 #include "aclnnop/aclnn_moe_distribute_dispatch_v4.h"
 #include "ops/dispatch/dispatch.h"
 
 using namespace moeyard;
 
-aclnnStatus aclnnMoeDistributeDispatchV4GetWorkspaceSize(
-    const aclTensor* x, const aclTensor* expertIds, const aclTensor* scalesOptional,
-    const aclTensor* xActiveMaskOptional, const aclTensor* expertScalesOptional,
-    const aclTensor* elasticInfoOptional, const aclTensor* performanceInfoOptional, const char* groupEp,
-    int64_t epWorldSize, int64_t epRankId, int64_t moeExpertNum, const char* groupTp, int64_t tpWorldSize,
-    int64_t tpRankId, int64_t expertShardType, int64_t sharedExpertNum, int64_t sharedExpertRankNum,
-    int64_t quantMode, int64_t globalBs, int64_t expertTokenNumsType, const char* commAlg,
-    int64_t zeroExpertNum, int64_t copyExpertNum, int64_t constExpertNum, aclTensor* expandXOut,
-    aclTensor* dynamicScalesOut, aclTensor* assistInfoForCombineOut, aclTensor* expertTokenNumsOut,
-    aclTensor* epRecvCountsOut, aclTensor* tpRecvCountsOut, aclTensor* expandScalesOut,
-    uint64_t* workspaceSize, aclOpExecutor** executor) {
-  return executor::plan_call<ops::Dispatch>("aclnnMoeDistributeDispatchV4", workspaceSize, executor, [&] {
+namespace {
+
+// The parameters of V4, the newest version: the others are what they cannot say.
+aclnnStatus plan_version(const char* function, const aclTensor* x, const aclTensor* expertIds,
+                         const aclTensor* scalesOptional, const aclTensor* xActiveMaskOptional,
+                         const aclTensor* expertScalesOptional, const aclTensor* elasticInfoOptional,
+                         const aclTensor* performanceInfoOptional, const char* groupEp, int64_t epWorldSize,
+                         int64_t epRankId, int64_t moeExpertNum, const char* groupTp, int64_t tpWorldSize,
+                         int64_t tpRankId, int64_t expertShardType, int64_t sharedExpertNum,
+                         int64_t sharedExpertRankNum, int64_t quantMode, int64_t globalBs,
+                         int64_t expertTokenNumsType, const char* commAlg, int64_t zeroExpertNum,
+                         int64_t copyExpertNum, int64_t constExpertNum, aclTensor* expandXOut,
+                         aclTensor* dynamicScalesOut, aclTensor* assistInfoForCombineOut,
+                         aclTensor* expertTokenNumsOut, aclTensor* epRecvCountsOut,
+                         aclTensor* tpRecvCountsOut, aclTensor* expandScalesOut, uint64_t* workspaceSize,
+                         aclOpExecutor** executor) {
+  return executor::plan_call<ops::Dispatch>(function, workspaceSize, executor, [&] {
     ops::DispatchArgs args;
     static_cast<ops::EpAttributes&>(args) = {.group_ep = std::string(text(groupEp)),
                                              .ep_world_size = epWorldSize,
@@ -50,6 +57,75 @@ aclnnStatus aclnnMoeDistributeDispatchV4GetWorkspaceSize(
     args.expand_scales = view(expandScalesOut);
     return args;
   });
+}
+
+}  // namespace
+
+aclnnStatus aclnnMoeDistributeDispatchV2GetWorkspaceSize(
+    const aclTensor* x, const aclTensor* expertIds, const aclTensor* scalesOptional,
+    const aclTensor* xActiveMaskOptional, const aclTensor* expertScalesOptional, const char* groupEp,
+    int64_t epWorldSize, int64_t epRankId, int64_t moeExpertNum, const char* groupTp, int64_t tpWorldSize,
+    int64_t tpRankId, int64_t expertShardType, int64_t sharedExpertNum, int64_t sharedExpertRankNum,
+    int64_t quantMode, int64_t globalBs, int64_t expertTokenNumsType, const char* commAlg,
+    aclTensor* expandXOut, aclTensor* dynamicScalesOut, aclTensor* assistInfoForCombineOut,
+    aclTensor* expertTokenNumsOut, aclTensor* epRecvCountsOut, aclTensor* tpRecvCountsOut,
+    aclTensor* expandScalesOut, uint64_t* workspaceSize, aclOpExecutor** executor) {
+  return plan_version("aclnnMoeDistributeDispatchV2", x, expertIds, scalesOptional, xActiveMaskOptional,
+                      expertScalesOptional, nullptr, nullptr, groupEp, epWorldSize, epRankId, moeExpertNum,
+                      groupTp, tpWorldSize, tpRankId, expertShardType, sharedExpertNum, sharedExpertRankNum,
+                      quantMode, globalBs, expertTokenNumsType, commAlg, 0, 0, 0, expandXOut,
+                      dynamicScalesOut, assistInfoForCombineOut, expertTokenNumsOut, epRecvCountsOut,
+                      tpRecvCountsOut, expandScalesOut, workspaceSize, executor);
+}
+
+aclnnStatus aclnnMoeDistributeDispatchV2(void* workspace, uint64_t workspaceSize, aclOpExecutor* executor,
+                                         aclrtStream stream) {
+  return executor::run_call("aclnnMoeDistributeDispatchV2", workspace, workspaceSize, executor, stream);
+}
+
+aclnnStatus aclnnMoeDistributeDispatchV3GetWorkspaceSize(
+    const aclTensor* x, const aclTensor* expertIds, const aclTensor* scalesOptional,
+    const aclTensor* xActiveMaskOptional, const aclTensor* expertScalesOptional,
+    const aclTensor* elasticInfoOptional, const char* groupEp, int64_t epWorldSize, int64_t epRankId,
+    int64_t moeExpertNum, const char* groupTp, int64_t tpWorldSize, int64_t tpRankId, int64_t expertShardType,
+    int64_t sharedExpertNum, int64_t sharedExpertRankNum, int64_t quantMode, int64_t globalBs,
+    int64_t expertTokenNumsType, const char* commAlg, int64_t zeroExpertNum, int64_t copyExpertNum,
+    int64_t constExpertNum, aclTensor* expandXOut, aclTensor* dynamicScalesOut,
+    aclTensor* assistInfoForCombineOut, aclTensor* expertTokenNumsOut, aclTensor* epRecvCountsOut,
+    aclTensor* tpRecvCountsOut, aclTensor* expandScalesOut, uint64_t* workspaceSize,
+    aclOpExecutor** executor) {
+  return plan_version("aclnnMoeDistributeDispatchV3", x, expertIds, scalesOptional, xActiveMaskOptional,
+                      expertScalesOptional, elasticInfoOptional, nullptr, groupEp, epWorldSize, epRankId,
+                      moeExpertNum, groupTp, tpWorldSize, tpRankId, expertShardType, sharedExpertNum,
+                      sharedExpertRankNum, quantMode, globalBs, expertTokenNumsType, commAlg, zeroExpertNum,
+                      copyExpertNum, constExpertNum, expandXOut, dynamicScalesOut, assistInfoForCombineOut,
+                      expertTokenNumsOut, epRecvCountsOut, tpRecvCountsOut, expandScalesOut, workspaceSize,
+                      executor);
+}
+
+aclnnStatus aclnnMoeDistributeDispatchV3(void* workspace, uint64_t workspaceSize, aclOpExecutor* executor,
+                                         aclrtStream stream) {
+  return executor::run_call("aclnnMoeDistributeDispatchV3", workspace, workspaceSize, executor, stream);
+}
+
+aclnnStatus aclnnMoeDistributeDispatchV4GetWorkspaceSize(
+    const aclTensor* x, const aclTensor* expertIds, const aclTensor* scalesOptional,
+    const aclTensor* xActiveMaskOptional, const aclTensor* expertScalesOptional,
+    const aclTensor* elasticInfoOptional, const aclTensor* performanceInfoOptional, const char* groupEp,
+    int64_t epWorldSize, int64_t epRankId, int64_t moeExpertNum, const char* groupTp, int64_t tpWorldSize,
+    int64_t tpRankId, int64_t expertShardType, int64_t sharedExpertNum, int64_t sharedExpertRankNum,
+    int64_t quantMode, int64_t globalBs, int64_t expertTokenNumsType, const char* commAlg,
+    int64_t zeroExpertNum, int64_t copyExpertNum, int64_t constExpertNum, aclTensor* expandXOut,
+    aclTensor* dynamicScalesOut, aclTensor* assistInfoForCombineOut, aclTensor* expertTokenNumsOut,
+    aclTensor* epRecvCountsOut, aclTensor* tpRecvCountsOut, aclTensor* expandScalesOut,
+    uint64_t* workspaceSize, aclOpExecutor** executor) {
+  return plan_version("aclnnMoeDistributeDispatchV4", x, expertIds, scalesOptional, xActiveMaskOptional,
+                      expertScalesOptional, elasticInfoOptional, performanceInfoOptional, groupEp,
+                      epWorldSize, epRankId, moeExpertNum, groupTp, tpWorldSize, tpRankId, expertShardType,
+                      sharedExpertNum, sharedExpertRankNum, quantMode, globalBs, expertTokenNumsType, commAlg,
+                      zeroExpertNum, copyExpertNum, constExpertNum, expandXOut, dynamicScalesOut,
+                      assistInfoForCombineOut, expertTokenNumsOut, epRecvCountsOut, tpRecvCountsOut,
+                      expandScalesOut, workspaceSize, executor);
 }
 
 aclnnStatus aclnnMoeDistributeDispatchV4(void* workspace, uint64_t workspaceSize, aclOpExecutor* executor,
