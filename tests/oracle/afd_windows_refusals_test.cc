@@ -187,9 +187,9 @@ TEST(AttentionToFfnRefuses, Nulls) {
             unless(0, static_cast<aclTensor*>(c.x)), unless(1, static_cast<aclTensor*>(c.session)),
             unless(2, static_cast<aclTensor*>(c.micro_batch)), unless(3, static_cast<aclTensor*>(c.layer)),
             unless(4, static_cast<aclTensor*>(c.expert_ids)), unless(5, static_cast<aclTensor*>(c.table)),
-            nullptr, nullptr, unless(6, c.group.c_str()), 3, unless(7, static_cast<aclIntArray*>(info)),
-            unless(8, static_cast<aclIntArray*>(data)), unless(9, static_cast<aclIntArray*>(attention)), 3, 0,
-            0, 1, &size, &executor),
+            nullptr, nullptr, unless(6, c.group.c_str()), 3, unless(7, static_cast<const aclIntArray*>(info)),
+            unless(8, static_cast<const aclIntArray*>(data)),
+            unless(9, static_cast<const aclIntArray*>(attention)), 3, 0, 0, 1, &size, &executor),
         161001)
         << absent;
   }
@@ -336,8 +336,8 @@ TEST(FfnToAttentionRefuses, InPhaseOneWithCodeAndReason) {
     EXPECT_EQ(aclnnFFNToAttentionGetWorkspaceSize(
                   tensor(0, c.x), tensor(1, c.sessions), tensor(2, c.micro_batches), tensor(3, c.tokens),
                   tensor(4, c.offsets), tensor(5, c.count), nullptr, unless(6, c.group.c_str()), 3,
-                  unless(7, static_cast<aclIntArray*>(info)), unless(8, static_cast<aclIntArray*>(data)),
-                  &size, &executor),
+                  unless(7, static_cast<const aclIntArray*>(info)),
+                  unless(8, static_cast<const aclIntArray*>(data)), &size, &executor),
               161001)
         << absent;
   }

@@ -8,6 +8,7 @@
 
 #include "aclnnop/aclnn_ffn_worker_batching.h"
 #include "support/afd.h"
+#include "support/int_array.h"
 
 namespace oracle {
 
@@ -40,13 +41,11 @@ struct BatchingCall {
   std::int64_t row_bytes() const { return hidden() * (token_dtype == 2 ? 1 : 2); }
 
   int phase_one(std::uint64_t* size, aclOpExecutor** executor) {
-    aclIntArray* shape = null_shape ? nullptr : aclCreateIntArray(max_shape.data(), max_shape.size());
-    const int code = aclnnFfnWorkerBatchingGetWorkspaceSize(
+    const IntArray shape(max_shape);
+    return aclnnFfnWorkerBatchingGetWorkspaceSize(
         context_tensor ? static_cast<aclTensor*>(*context_tensor) : static_cast<aclTensor*>(*context),
         expert_num, shape, token_dtype, need_schedule, layer_num, y, groups, sessions, micro_batches, tokens,
         offsets, handle(scale), count, size, executor);
-    if (shape != nullptr) aclDestroyIntArray(shape);
-    return code;
   }
   Launched launch(aclrtStream stream) {
     return oracle::launch([this](auto* size, auto** executor) { return phase_one(size, executor); },
@@ -98,7 +97,6 @@ struct BatchingCall {
   std::optional<Tensor> context_tensor;  // instead of *context
   std::int64_t expert_num;
   std::vector<std::int64_t> max_shape;
-  bool null_shape = false;
   std::int64_t token_dtype, need_schedule, layer_num;
   Tensor y, groups, sessions, micro_batches, tokens, offsets;
   std::optional<Tensor> scale;

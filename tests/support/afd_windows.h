@@ -11,6 +11,7 @@
 #include "hccl/hccl.h"
 #include "support/afd.h"
 #include "support/hccl_ranks.h"
+#include "support/int_array.h"
 
 namespace oracle {
 
@@ -58,18 +59,6 @@ class Workers {
  private:
   Communicator comm_;
   std::vector<std::unique_ptr<WorkerRank>> ranks_;
-};
-
-class IntArray {
- public:
-  explicit IntArray(const std::vector<std::int64_t>& values)
-      : array_(aclCreateIntArray(values.data(), values.size())) {}
-  ~IntArray() { aclDestroyIntArray(array_); }
-  IntArray(const IntArray&) = delete;
-  operator aclIntArray*() const { return array_; }
-
- private:
-  aclIntArray* array_;
 };
 
 inline std::int64_t align_512(std::int64_t bytes) { return (bytes + 511) / 512 * 512; }

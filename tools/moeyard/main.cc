@@ -11,6 +11,7 @@ int main(int argc, char** argv) {
   app.get_formatter()->column_width(34);
   int code = static_cast<int>(Ending::pass);
   moeyard::tool::add_run(app, code);
+  moeyard::tool::add_context(app, code);
   moeyard::tool::add_env(app, code);
   moeyard::tool::add_version(app, code);
   try {
