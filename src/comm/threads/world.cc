@@ -20,10 +20,11 @@ World::World(std::string name, int size, std::int64_t window_bytes)
       windows_(size) {}
 
 World::~World() {
-  for (const Exposed& window : windows_) {
-    if (window.data == nullptr) continue;
-    runtime::unregister_external(window.data);
-    munmap(window.data, window.bytes);
+  for (const std::atomic<std::byte*>& window : windows_) {
+    std::byte* made = window.load(std::memory_order_relaxed);
+    if (made == nullptr) continue;
+    runtime::unregister_external(made);
+    munmap(made, static_cast<std::size_t>(window_bytes_));
   }
 }
 
@@ -110,9 +111,10 @@ void World::withdraw_refusal(int rank) {
 }
 
 Result<Exposed> World::window(int rank) {
+  std::atomic<std::byte*>& window = windows_[rank];
+  if (std::byte* made = window.load(std::memory_order_acquire)) return Exposed{made, window_bytes_};
   std::lock_guard lock(mutex_);
-  Exposed& window = windows_[rank];
-  if (window.data != nullptr) return window;
+  if (std::byte* made = window.load(std::memory_order_relaxed)) return Exposed{made, window_bytes_};
   // Address space only: pages appear, zeroed, when they are used.
   void* at = mmap(nullptr, window_bytes_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE,
                   -1, 0);
@@ -121,8 +123,8 @@ Result<Exposed> World::window(int rank) {
                 "group {}: no address space for the window of rank {} ({} bytes); lower HCCL_BUFFSIZE", name_,
                 rank, window_bytes_);
   runtime::register_external(at, window_bytes_, seats_[rank].device);
-  window = {static_cast<std::byte*>(at), window_bytes_};
-  return window;
+  window.store(static_cast<std::byte*>(at), std::memory_order_release);
+  return Exposed{static_cast<std::byte*>(at), window_bytes_};
 }
 
 }  // namespace moeyard::comm

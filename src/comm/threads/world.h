@@ -121,10 +121,10 @@ class World {
   std::atomic<bool> in_fault_{false};
   std::atomic<bool> any_departed_{false};
   std::atomic<int> refusal_count_{0};
-  mutable std::mutex mutex_;  // faults, refusals, windows: never on the path of a call that goes well
+  mutable std::mutex mutex_;  // faults, refusals, new windows: never on the path of a call that goes well
   Fault fault_;
   std::vector<std::optional<Refusal>> refusals_;
-  std::vector<Exposed> windows_;
+  std::vector<std::atomic<std::byte*>> windows_;  // of window_bytes_; null until somebody asks
 };
 
 }  // namespace moeyard::comm
