@@ -95,4 +95,19 @@ HWY_INLINE void store_scalar(float value, float* to) { *to = value; }
 HWY_INLINE void store_scalar(float value, Fp16* to) { *to = to_fp16(value); }
 HWY_INLINE void store_scalar(float value, Bf16* to) { *to = to_bf16(value); }
 
+// Through T and back.
+template <class T, class D>
+HWY_INLINE hn::Vec<D> rounded(D d, hn::Vec<D> value) {
+  HWY_ALIGN T through[hn::MaxLanes(d)];
+  store_float(value, d, through);
+  return load_float(d, through);
+}
+
+template <class T>
+HWY_INLINE float rounded_scalar(float value) {
+  T through;
+  store_scalar(value, &through);
+  return to_float(through);
+}
+
 #undef MOEYARD_HAS_F16C

@@ -10,21 +10,27 @@
 
 namespace moeyard::kernels {
 
-// Quantises every token's row to int8 with a scale of its own and writes it to the places that its slots
-// name. For slot s = t * slots_per_token + j with a place:
+// How a value y becomes an integer, which is then clamped to [-128, 127], with the scale of its row, m being the largest
+// magnitude there, NaN ignored. Each operation is rounded once, `round` to nearest even.
+enum class QuantRule : std::uint8_t {
+  times_127,   // round(y * f), f = 127 / m, scale 1 / f; row and scale are 0 where f is no number
+  over_127,    // round(y / s), s = m / 127, scale s; the row is 0 where s is
+  fixed,       // round(y * factor + offset); no scale
+  fixed_fp16,  // the same with y, factor, offset, the product and the sum rounded to FP16
+};
+
+// Quantises every token's row to int8 and writes it to the places that its slots name. For slot s = t * slots_per_token
+// + j with a place:
 //
 //   y[h] = rows[t][h] * smooth_of_slot[s][h]               (rows[t][h] where there are no smooth factors)
-//   m    = max over h of |y[h]|, NaN ignored
-//   f    = 127 / m
-//   place_of_slot[s][h] = clamp(round to nearest even of y[h] * f, -128, 127)      scale_of_slot[s] = 1 / f
+//   place_of_slot[s][h] = y[h] as the rule has it          scale_of_slot[s] = the rule's scale
 //
-// in fp32, each operation rounded once. Where f is no number (m is 0, or too small) the row and the scale are
-// 0; a NaN becomes 0; an infinity makes the row 0 and the scale infinite.
+// in fp32. A NaN becomes 0; an infinity makes a row with a scale of its own 0 and the scale infinite.
 //
-//   rows            FP16 or BF16, row_stride bytes from row to row, `hidden` elements each
-//   smooth_of_slot  [T * slots_per_token] pointers to `hidden` factors, read where there is a place; null:
-//   none place_of_slot   [T * slots_per_token], null: nothing to write scale_of_slot   [T * slots_per_token],
-//   written where there is a place
+//   rows            FP32, FP16 or BF16, row_stride bytes from row to row, `hidden` elements each
+//   smooth_of_slot  [T * slots_per_token] pointers to `hidden` factors, read where there is a place; null: none
+//   place_of_slot   [T * slots_per_token], null: nothing to write
+//   scale_of_slot   [T * slots_per_token], written where there is a place and the rule has a scale
 //
 // streaming: write past the caches, for more data than they hold; the writes are in memory when the call
 // returns. Errors: none. Threads: calls on disjoint tokens may overlap in time.
@@ -38,6 +44,8 @@ struct QuantizeRows {
   std::int64_t slots_per_token;
   float* scale_of_slot;
   bool streaming;
+  QuantRule rule = QuantRule::times_127;
+  float factor = 1, offset = 0;  // of the fixed rules
 };
 
 using QuantizeRowsFn = void (*)(const QuantizeRows&, Range tokens);

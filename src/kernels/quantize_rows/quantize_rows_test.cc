@@ -60,6 +60,63 @@ TEST(QuantizeRowsExamples, AreThoseOfTheFormula) {
     }
 }
 
+// The other rules, by plain loops over rows of every dtype: their ties, zeros, and values beyond INT8.
+class QuantRulesTest : public testing::TestWithParam<
+                           std::tuple<Variant<QuantizeRowsFn>, QuantRule, aclDataType, std::int64_t>> {};
+
+TEST_P(QuantRulesTest, HaveTheBitsOfTheirDefinitions) {
+  const auto& [variant, rule, dtype, hidden] = GetParam();
+  std::mt19937 random(17);
+  std::normal_distribution<float> normal;
+  constexpr std::int64_t kTokens = 5;
+  std::vector<std::byte> rows(static_cast<std::size_t>(bytes_of(dtype, kTokens * hidden)));
+  std::vector<float> values;
+  for (std::int64_t i = 0; i < kTokens * hidden; ++i) {
+    float value = i / hidden == 3 ? 0.0f : normal(random) * 4;
+    if (dtype == ACL_FLOAT) {
+      reinterpret_cast<float*>(rows.data())[i] = value;
+    } else {
+      const std::uint16_t bits = dtype == ACL_BF16 ? to_bf16(value).bits : to_fp16(value).bits;
+      reinterpret_cast<std::uint16_t*>(rows.data())[i] = bits;
+      value = dtype == ACL_BF16 ? to_float(Bf16{bits}) : to_float(Fp16{bits});
+    }
+    values.push_back(value);
+  }
+  constexpr float kFactor = 33.3f, kOffset = 0.4f;
+  auto fp16 = [](float value) { return to_float(to_fp16(value)); };
+  std::vector<std::byte> out(static_cast<std::size_t>(kTokens * hidden)), want = out;
+  std::vector<float> scales(kTokens, -1.0f), want_scales = scales;
+  std::vector<std::byte*> places;
+  for (std::int64_t t = 0; t < kTokens; ++t) {
+    places.push_back(out.data() + t * hidden);
+    float m = 0;
+    for (std::int64_t h = 0; h < hidden; ++h)
+      m = std::fmax(m, std::fabs(values[static_cast<std::size_t>(t * hidden + h)]));
+    const float s = m / 127.0f;
+    if (rule == QuantRule::over_127) want_scales[static_cast<std::size_t>(t)] = s;
+    for (std::int64_t h = 0; h < hidden; ++h) {
+      const float y = values[static_cast<std::size_t>(t * hidden + h)];
+      float q = y * kFactor;
+      q = q + kOffset;
+      if (rule == QuantRule::fixed_fp16) q = fp16(fp16(fp16(y) * fp16(kFactor)) + fp16(kOffset));
+      if (rule == QuantRule::over_127) q = s > 0 ? y / s : 0;
+      q = std::fmin(127.0f, std::fmax(-128.0f, std::nearbyint(q)));
+      want[static_cast<std::size_t>(t * hidden + h)] = static_cast<std::byte>(static_cast<std::int8_t>(q));
+    }
+  }
+  variant.run({rows.data(), bytes_of(dtype, hidden), dtype, hidden, nullptr, places.data(), 1, scales.data(),
+               false, rule, kFactor, kOffset},
+              {0, kTokens});
+  EXPECT_TRUE(out == want);
+  EXPECT_EQ(scales, want_scales);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    EveryTarget, QuantRulesTest,
+    testing::Combine(testing::ValuesIn(quantize_rows_variants().begin(), quantize_rows_variants().end()),
+                     testing::Values(QuantRule::over_127, QuantRule::fixed, QuantRule::fixed_fp16),
+                     testing::Values(ACL_FLOAT, ACL_BF16, ACL_FLOAT16), testing::Values(1, 16, 37, 4101)));
+
 std::string name_of(const testing::TestParamInfo<QuantizeRowsTest::ParamType>& info) {
   return std::string(std::get<0>(info.param).name) + "_" + std::get<1>(info.param).name +
          (std::get<2>(info.param) == ACL_BF16 ? "_bf16" : "_fp16") +

@@ -5,21 +5,6 @@
 // in the nearest cache.
 inline constexpr std::int64_t kChunk = 2048;
 
-// Through T and back.
-template <class T, class D>
-HWY_INLINE hn::Vec<D> rounded(D d, hn::Vec<D> value) {
-  HWY_ALIGN T through[hn::MaxLanes(d)];
-  store_float(value, d, through);
-  return load_float(d, through);
-}
-
-template <class T>
-HWY_INLINE float rounded_scalar(float value) {
-  T through;
-  store_scalar(value, &through);
-  return to_float(through);
-}
-
 // weight * y of one term at element h.
 template <class T, bool kRound, class D>
 HWY_INLINE hn::Vec<D> weighted(D d, const Term& term, std::int64_t h) {
