@@ -12,21 +12,23 @@ extern "C" {
  *
  *   x                             in   FP16, BF16, FP32 or INT8; 950 and host 8-bit floats as well (N, H)
  *   expertIdx                     in   INT32 (N, K)     expert of each slot
- *   scaleOptional                 in   FP32 (N)         a scale that travels with its token
- *   offsetOptional                in   not used
+ *   scaleOptional                 in   FP32    quantMode -1: (N), a scale that travels with its token; 0: (1); 1: null,
+ *                                             (end - start, H) or (1, H), factors of an expert's or of all rows
+ *   offsetOptional                in   FP32    quantMode 0: (1)
  *   activeNum                     rows to keep; 0 or -1: all
  *   expertCapacity, dropPadMode   as in aclnnMoeInitRoutingV2; dropPadMode 1 needs rowIdxType 0 and all experts
  *   expertNum                     E, above 0
  *   expertTokensNumType           0 slots of each expert of the range and all before it, 1 slots of each, 2 pairs of expert and slots
  *                                 for each expert that has some, then zeros
  *   expertTokensNumFlag           whether slots are counted
- *   quantMode                     -1; others are not supported yet (561002)
+ *   quantMode                     -1; 0: x * scale + offset; 1: y / s with y = x * factor, s = largest |y| of the row / 127; both
+ *                                 rounded to nearest even and clamped; others are not supported yet (561002)
  *   activeExpertRangeOptional     {start, end}, 0 <= start < end <= E; null or empty: all experts
  *   rowIdxType                    0 slot -> row, -1 for a slot of another expert; 1 row -> slot
- *   expandedXOut                  out  as x (rows kept, H), or (E, C, H); rows without a slot keep what they hold, or are 0 with (E, C, H)
+ *   expandedXOut                  out  as x, INT8 in quantMode 0 and 1 (rows kept, H), or (E, C, H); rows without a slot keep what they hold, or are 0 with (E, C, H)
  *   expandedRowIdxOut             out  INT32 (N * K)    entries after the last row keep what they hold with rowIdxType 1
  *   expertTokensCountOrCumsumOut  out  INT64 (end - start), or (E, 2)    written when counting
- *   expandedScaleOut              out  FP32 (rows), or (rows, 1)         written with scale
+ *   expandedScaleOut              out  FP32 (rows), or (rows, 1)         written with scale, and in quantMode 1
  *
  * Errors: 161001 a required tensor is null; 161002 a dtype; 561002 any other rule.
  * Source: CANN's document of aclnnMoeInitRoutingV3. */

@@ -6,6 +6,16 @@
 namespace moeyard::ops {
 namespace {
 
+kernels::QuantizeRows quantization(const InitRoutingArgs& args, const InitRoutingPlan& plan, const Matrix& x,
+                                   const Matrix& rows) {
+  kernels::QuantizeRows to{
+      .dtype = args.x.dtype, .hidden = x.columns, .streaming = is_streamed(rows), .rule = plan.rule};
+  if (plan.rule == kernels::QuantRule::over_127) return to;
+  to.factor = args.scale.present() ? *args.scale.begin_as<float>() : static_cast<float>(args.quant_scale);
+  to.offset = args.offset.present() ? *args.offset.begin_as<float>() : static_cast<float>(args.quant_offset);
+  return to;
+}
+
 // One call of version 2 or later: sorts the slots, finds each one's place and moves what goes there.
 class Routing {
  public:
@@ -73,6 +83,15 @@ class Routing {
     const Matrix rows = plan_.expanded_x.load(args_.expanded_x, workspace_);
     const Matrix scales = plan_.expanded_scale.load(args_.expanded_scale, workspace_);
     if (args_.pads()) zero_padding(rows, scales);
+    if (plan_.quantizes)
+      quantize_rows(x, rows, scales);
+    else
+      copy_rows(x, rows, scale, scales);
+    plan_.expanded_x.store(args_.expanded_x, workspace_);
+    plan_.expanded_scale.store(args_.expanded_scale, workspace_);
+  }
+
+  void copy_rows(const Matrix& x, const Matrix& rows, const Matrix& scale, const Matrix& scales) const {
     const RowScatter scatter(rows);
     const std::int64_t topk = args_.topk();
     parallel_for(args_.tokens(), rows_per_task((topk + 1) * rows.row_bytes), [&](Range tokens) {
@@ -84,8 +103,33 @@ class Routing {
           if (0 <= place && place < rows.rows) scales.row_as<float>(0)[place] = scale.row_as<float>(0)[t];
       }
     });
-    plan_.expanded_x.store(args_.expanded_x, workspace_);
-    plan_.expanded_scale.store(args_.expanded_scale, workspace_);
+  }
+
+  void quantize_rows(const Matrix& x, const Matrix& rows, const Matrix& scales) const {
+    static const kernels::QuantizeRowsFn quantize = kernels::quantize_rows_variants().front().run;
+    const Matrix smooth = plan_.smooth.load(args_.scale, workspace_);
+    const kernels::QuantizeRows common = quantization(args_, plan_, x, rows);
+    const std::int64_t topk = args_.topk();
+    parallel_for(args_.slots(), rows_per_task(2 * x.row_bytes), [&](Range slots) {
+      for (std::int64_t slot = slots.begin; slot < slots.end; ++slot) {
+        const std::int64_t place = place_[slot];
+        if (place < 0 || place >= rows.rows) continue;
+        std::byte* const to = rows.row(place);
+        const std::int64_t expert = smooth.rows == 1 ? 0 : ids_[slot] - plan_.experts.begin;
+        const float* factors = nullptr;  // an expert that does not exist has none
+        if (smooth.data != nullptr && 0 <= expert && expert < smooth.rows)
+          factors = smooth.row_as<float>(expert);
+        float scale = 0;
+        kernels::QuantizeRows one = common;
+        one.rows = x.row(slot / topk);
+        one.smooth_of_slot = factors == nullptr ? nullptr : &factors;
+        one.place_of_slot = &to;
+        one.slots_per_token = 1;
+        one.scale_of_slot = &scale;
+        quantize(one, {0, 1});
+        if (scales.data != nullptr) scales.row_as<float>(0)[place] = scale;
+      }
+    });
   }
 
   // Places of an expert beyond those of its slots.
@@ -159,8 +203,23 @@ Status InitRoutingV1::run(const executor::Run& run, const Args& args, const Plan
       rows_of_idx.row_as<std::int32_t>(0)[idx] = static_cast<std::int32_t>(row);
     token_of_row[row] = static_cast<std::int32_t>((idx % tokens + tokens) % tokens);
   }
-  gather_rows(plan.x.load(args.x, workspace), token_of_row, plan.expanded_x.at(args.expanded_x, workspace),
-              Others::stay);
+  const Matrix x = plan.x.load(args.x, workspace), rows = plan.expanded_x.at(args.expanded_x, workspace);
+  if (plan.quantizes) {
+    static const kernels::QuantizeRowsFn quantize = kernels::quantize_rows_variants().front().run;
+    const kernels::QuantizeRows common = quantization(args, plan, x, rows);
+    parallel_for(rows.rows, rows_per_task(x.row_bytes), [&](Range range) {
+      for (std::int64_t row = range.begin; row < range.end; ++row) {
+        std::byte* const to = rows.row(row);
+        kernels::QuantizeRows one = common;
+        one.rows = x.row(token_of_row[row]);
+        one.place_of_slot = &to;
+        one.slots_per_token = 1;
+        quantize(one, {0, 1});
+      }
+    });
+  } else {
+    gather_rows(x, token_of_row, rows, Others::stay);
+  }
   plan.expanded_x.store(args.expanded_x, workspace);
   plan.expanded_row_idx.store(args.expanded_row_idx, workspace);
   plan.expanded_expert_idx.store(args.expanded_expert_idx, workspace);

@@ -1,6 +1,7 @@
 // Moeyard. SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include "executor/call.h"
+#include "kernels/quantize_rows/quantize_rows.h"
 #include "ops/routing/row_moves.h"
 #include "ops/routing/slot_order.h"
 
@@ -13,6 +14,7 @@ struct InitRoutingArgs {
   std::int64_t count_type = 0;  // of V2: 1 cumulated, 2 counts; of V3: 0 cumulated, 1 counts, 2 pairs
   bool count_flag = false;      // of V2: when padding
   std::int64_t quant_mode = -1;
+  double quant_scale = 0, quant_offset = 0;  // of Quant, whose other versions have tensors
   IntArrayView range;
   std::int64_t row_idx_type = 0;
   TensorView expanded_x, expanded_row_idx, expanded_expert_idx, counts, counts_before, expanded_scale;
@@ -33,7 +35,7 @@ enum class Counting : std::uint8_t { none, cumulated, each, pairs };
 
 // What the versions make of their attributes.
 struct InitRoutingPlan : executor::PlanBase {
-  RowMatrix x, row_idx, expert_idx, scale;
+  RowMatrix x, row_idx, expert_idx, scale, smooth;
   RowMatrix expanded_x, expanded_row_idx, expanded_expert_idx, counts, expanded_scale;
   Part<std::int32_t> narrow_ids;     // of INT64 ones
   Part<std::int32_t> place_of_slot;  // row of expandedX, or -1
@@ -41,6 +43,8 @@ struct InitRoutingPlan : executor::PlanBase {
   bool all_ids = false;  // slots of experts that do not exist have rows, too
   Range experts{0, 0};
   Counting counting = Counting::none;
+  bool quantizes = false;
+  kernels::QuantRule rule = kernels::QuantRule::over_127;
 };
 
 struct InitRoutingV1 {
@@ -51,12 +55,21 @@ struct InitRoutingV1 {
   static Status run(const executor::Run& run, const Args& args, const Plan& plan);
 };
 
+struct InitRoutingQuantV1 : InitRoutingV1 {
+  static const contract::Contract kContract;
+  static Result<Plan> plan(const char* function, const Args& args);
+};
+
 struct InitRouting {
   using Args = InitRoutingArgs;
   using Plan = InitRoutingPlan;
   static Status run(const executor::Run& run, const Args& args, const Plan& plan);
 };
 struct InitRoutingV2 : InitRouting {
+  static const contract::Contract kContract;
+  static Result<Plan> plan(const char* function, const Args& args);
+};
+struct InitRoutingQuantV2 : InitRouting {
   static const contract::Contract kContract;
   static Result<Plan> plan(const char* function, const Args& args);
 };

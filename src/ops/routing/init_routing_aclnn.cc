@@ -1,5 +1,7 @@
 // Moeyard. SPDX-License-Identifier: Apache-2.0
 #include "aclnnop/aclnn_moe_init_routing.h"
+#include "aclnnop/aclnn_moe_init_routing_quant.h"
+#include "aclnnop/aclnn_moe_init_routing_quant_v2.h"
 #include "aclnnop/aclnn_moe_init_routing_v2.h"
 #include "aclnnop/aclnn_moe_init_routing_v3.h"
 #include "ops/routing/init_routing.h"
@@ -86,4 +88,62 @@ aclnnStatus aclnnMoeInitRoutingV3GetWorkspaceSize(
 aclnnStatus aclnnMoeInitRoutingV3(void* workspace, uint64_t workspaceSize, aclOpExecutor* executor,
                                   aclrtStream stream) {
   return executor::run_call("aclnnMoeInitRoutingV3", workspace, workspaceSize, executor, stream);
+}
+
+aclnnStatus aclnnMoeInitRoutingQuantGetWorkspaceSize(
+    const aclTensor* x, const aclTensor* rowIdx, const aclTensor* expertIdx, int64_t activeNum, double scale,
+    double offset, const aclTensor* expandedXOut, const aclTensor* expandedRowIdxOut,
+    const aclTensor* expandedExpertIdxOut, uint64_t* workspaceSize, aclOpExecutor** executor) {
+  return executor::plan_call<ops::InitRoutingQuantV1>(
+      "aclnnMoeInitRoutingQuant", workspaceSize, executor, [&] {
+        return ops::InitRoutingArgs{.x = view(x),
+                                    .row_idx = view(rowIdx),
+                                    .expert_idx = view(expertIdx),
+                                    .active_num = activeNum,
+                                    .quant_mode = 0,
+                                    .quant_scale = scale,
+                                    .quant_offset = offset,
+                                    .expanded_x = view(expandedXOut),
+                                    .expanded_row_idx = view(expandedRowIdxOut),
+                                    .expanded_expert_idx = view(expandedExpertIdxOut)};
+      });
+}
+
+aclnnStatus aclnnMoeInitRoutingQuant(void* workspace, uint64_t workspaceSize, aclOpExecutor* executor,
+                                     aclrtStream stream) {
+  return executor::run_call("aclnnMoeInitRoutingQuant", workspace, workspaceSize, executor, stream);
+}
+
+aclnnStatus aclnnMoeInitRoutingQuantV2GetWorkspaceSize(
+    const aclTensor* x, const aclTensor* expertIdx, const aclTensor* scaleOptional,
+    const aclTensor* offsetOptional, int64_t activeNum, int64_t expertCapacity, int64_t expertNum,
+    int64_t dropPadMode, int64_t expertTokensCountOrCumsumFlag, bool expertTokensBeforeCapacityFlag,
+    int64_t quantMode, const aclTensor* expandedXOut, const aclTensor* expandedRowIdxOut,
+    const aclTensor* expertTokensCountOrCumsumOutOptional,
+    const aclTensor* expertTokensBeforeCapacityOutOptional, const aclTensor* dynamicQuantScaleOutOptional,
+    uint64_t* workspaceSize, aclOpExecutor** executor) {
+  return executor::plan_call<ops::InitRoutingQuantV2>(
+      "aclnnMoeInitRoutingQuantV2", workspaceSize, executor, [&] {
+        return ops::InitRoutingArgs{.x = view(x),
+                                    .expert_idx = view(expertIdx),
+                                    .scale = view(scaleOptional),
+                                    .offset = view(offsetOptional),
+                                    .active_num = activeNum,
+                                    .expert_capacity = expertCapacity,
+                                    .expert_num = expertNum,
+                                    .drop_pad_mode = dropPadMode,
+                                    .count_type = expertTokensCountOrCumsumFlag,
+                                    .count_flag = expertTokensBeforeCapacityFlag,
+                                    .quant_mode = quantMode,
+                                    .expanded_x = view(expandedXOut),
+                                    .expanded_row_idx = view(expandedRowIdxOut),
+                                    .counts = view(expertTokensCountOrCumsumOutOptional),
+                                    .counts_before = view(expertTokensBeforeCapacityOutOptional),
+                                    .expanded_scale = view(dynamicQuantScaleOutOptional)};
+      });
+}
+
+aclnnStatus aclnnMoeInitRoutingQuantV2(void* workspace, uint64_t workspaceSize, aclOpExecutor* executor,
+                                       aclrtStream stream) {
+  return executor::run_call("aclnnMoeInitRoutingQuantV2", workspace, workspaceSize, executor, stream);
 }
