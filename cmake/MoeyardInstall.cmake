@@ -16,6 +16,7 @@ add_library(op_common SHARED ${CMAKE_CURRENT_BINARY_DIR}/empty.c)
 set(installed moeyard ascendcl nnopbase hccl opapi c_sec op_common)
 set_target_properties(${installed} PROPERTIES INSTALL_RPATH "$ORIGIN")
 install(TARGETS ${installed} LIBRARY DESTINATION lib64)
+add_custom_target(moeyard_installed DEPENDS ${installed} moeyard_cli)  # what scripts/build needs, without the tests
 install(DIRECTORY include/ DESTINATION include)
 install(FILES cmake/install/set_env.sh DESTINATION .)
 install(FILES cmake/install/setenv.bash DESTINATION bin)
