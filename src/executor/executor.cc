@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "base/settings.h"
+#include "runtime/block_map.h"
 #include "runtime/memory.h"
 
 namespace moeyard::executor {
@@ -50,6 +51,11 @@ bool has_null_address(const contract::Contract& contract, void* args) {
   return found;
 }
 
+// Phase one has checked them; since then they were replaced, or some block was freed.
+bool must_check_addresses(const aclOpExecutor& executor) {
+  return executor.addresses_changed || executor.removals != runtime::block_map().removals();
+}
+
 Status check_workspace(const PlannedCall& call, const void* workspace, std::uint64_t workspace_size) {
   const auto needed = static_cast<std::uint64_t>(call.plan().workspace_bytes);
   if (needed == 0) return {};
@@ -91,6 +97,7 @@ Status submit(std::unique_ptr<PlannedCall> call, void* workspace, aclrtStream ha
 
 aclOpExecutor* make_executor(std::unique_ptr<PlannedCall> call) {
   auto executor = std::make_unique<aclOpExecutor>();
+  executor->removals = runtime::block_map().removals();
   executor->addresses_changed = has_null_address(call->contract, call->args());
   executor->call = std::move(call);
   remember_handle(executor.get());
@@ -128,10 +135,10 @@ aclnnStatus run_call(const char* function, void* workspace, std::uint64_t worksp
     bool check_again;
     if (std::unique_lock lock(executor->mutex); executor->repeatable) {
       call = executor->call->clone();
-      check_again = executor->addresses_changed;
+      check_again = must_check_addresses(*executor);
     } else {
       call = std::move(executor->call);
-      check_again = executor->addresses_changed;
+      check_again = must_check_addresses(*executor);
       lock.unlock();
       free_executor(executor);
     }

@@ -11,6 +11,7 @@ struct aclOpExecutor {
   std::unique_ptr<moeyard::executor::PlannedCall> call;
   bool repeatable = false;
   bool addresses_changed = false;  // null in phase one, or set since: phase two checks them
+  std::uint64_t removals = 0;      // runtime::block_map().removals() in phase one
 };
 
 namespace moeyard::executor {

@@ -244,6 +244,29 @@ TEST_F(ExecutorTest, RefusesMemoryThatIsNotTheDevices) {
   aclrtFreeHost(from_malloc_host);
 }
 
+TEST_F(ExecutorTest, RefusesMemoryThatWasFreedBetweenThePhases) {
+  const int64_t dims[] = {2, 1};
+  for (const bool repeatable : {false, true}) {
+    void* freed = nullptr;
+    ASSERT_EQ(aclrtMalloc(&freed, 1 << 22, ACL_MEM_MALLOC_HUGE_FIRST), 0);
+    aclTensor* wrong = aclCreateTensor(dims, 2, ACL_INT32, nullptr, 0, ACL_FORMAT_ND, dims, 2, freed);
+    aclOpExecutor* executor = nullptr;
+    ASSERT_EQ(aclnnMoeUpdateExpertGetWorkspaceSize(wrong, table, nullptr, nullptr, nullptr, 0, 1, 0, out,
+                                                   mask, &size, &executor),
+              0);
+    if (repeatable) {
+      ASSERT_EQ(aclSetAclOpExecutorRepeatable(executor), 0);
+    }
+    ASSERT_EQ(aclrtFree(freed), 0);
+    EXPECT_EQ(phase_two(executor), 161002);
+    EXPECT_THAT(recent_message(), testing::AllOf(HasSubstr("the data of expertIds"), HasSubstr("was freed")));
+    if (repeatable) {
+      EXPECT_EQ(aclDestroyAclOpExecutor(executor), 0);
+    }
+    aclDestroyTensor(wrong);
+  }
+}
+
 TEST_F(ExecutorTest, RefusesATensorPastTheEndOfItsBlock) {
   const int64_t dims[] = {1000, 1}, table_dims[] = {2, 2};
   aclTensor* wrong =
