@@ -239,6 +239,8 @@ TEST(DispatchErrors, OnHost) {
       {"no ranks", kTiling, "epWorldSize is 0", [](Call& c) { c.ranks = 0; }},
       {"ranks that the group has not", kTiling, "epWorldSize is 4",
        [](Call& c) { c.ranks = 4, c.nums = c.make(ACL_INT64, {1}); }},
+      {"ranks that the group has not, before what follows from them", kTiling,
+       "be the number of ranks of groupEp", [](Call& c) { c.ranks = 4; }},
       {"commAlg", kTiling, "commAlg is \"ring\"", [](Call& c) { c.algorithm = "ring"; }},
       {"groupTp too long", kNull, "groupTp", [](Call& c) { c.group_tp = kLongName.c_str(); }},
       {"ccu and performanceInfo", kNull, "performanceInfoOptional",

@@ -201,7 +201,7 @@ constexpr auto kShapeRules = std::to_array<Rule>({
 });
 
 constexpr auto kRules = join(null_rules<A>(), kFirstRules, attribute_rules<A>(), kAttributeRules,
-                             token_rules<A>(), shape_rules<A>(), kShapeRules);
+                             group_rules<A>(), token_rules<A>(), shape_rules<A>(), kShapeRules);
 
 }  // namespace
 

@@ -47,11 +47,6 @@ Result<comm::Limits> find_ep_group(const char* function, const EpAttributes& a) 
         "{}: group not found: groupEp is \"{}\" but must name a live communicator of this process; pass what "
         "HcclGetCommName gives and keep the communicator until the work is done",
         function, a.group_ep);
-  if (group->size != a.ep_world_size)
-    return fail(
-        ACLNN_ERR_INNER_TILING_ERROR, TextCode::operator_parameter,
-        "{}: epWorldSize is {} but must be {}, the ranks of group \"{}\"; pass what HcclGetRankSize gives",
-        function, a.ep_world_size, group->size, a.group_ep);
   return group->limits;
 }
 

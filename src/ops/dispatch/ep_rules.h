@@ -4,6 +4,7 @@
 #pragma once
 #include <array>
 
+#include "comm/registry.h"
 #include "contract/contract.h"
 #include "ops/dispatch/ep_layout.h"
 
@@ -124,6 +125,21 @@ constexpr auto attribute_rules() {
                 if (is_hierarchy(a)) return local <= 24 && local * a.ep_world_size <= 512;
                 return local * a.ep_world_size <= 2048;
               }),
+  });
+}
+
+// Before all shapes, whose rules would blame a tensor for a wrong number of ranks. A group that does not exist
+// has a code of its own, in find_ep_group.
+template <class A>
+constexpr auto group_rules() {
+  return std::to_array<Rule>({
+      rule<A>(
+          Stage::attributes, kEverywhere, "epWorldSize", "be the number of ranks of groupEp",
+          [](const A& a) {
+            const auto group = comm::find_group(a.group_ep);
+            return !group || group->size == a.ep_world_size;
+          },
+          "pass what HcclGetRankSize gives"),
   });
 }
 
