@@ -140,8 +140,8 @@ ACL_FUNC_VISIBILITY aclnnStatus AclSetDynamicTensorAddr(aclOpExecutor* executor,
                                                         const size_t relativeIndex, aclTensorList* tensors,
                                                         void* addr);
 
-// Queues a copy of the tensors to files in the folder MOEYARD_DUMP names; without that setting nothing
-// happens.
+// Would queue a copy of the tensors to files. Dumps are not supported yet: it checks its arguments and does
+// nothing else.
 ACL_FUNC_VISIBILITY aclnnStatus aclDumpOpTensors(const char* opType, const char* opName, aclTensor** tensors,
                                                  size_t inputTensorNum, size_t outputTensorNum,
                                                  aclrtStream stream);

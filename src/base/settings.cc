@@ -28,10 +28,11 @@ constexpr Setting kSettings[] = {
     {"MOEYARD_THREADS", "", "threads for row loops; default: the cores of this machine"},
     {"MOEYARD_LOG", "",
      "debug, plan, info, warning, error or off; default: from ASCEND_GLOBAL_LOG_LEVEL, else error"},
-    {"MOEYARD_TRACE", "", "file for a Chrome trace of all operators"},
-    {"MOEYARD_DUMP", "", "folder for the inputs and outputs of every operator call"},
-    {"MOEYARD_SHARED_MEMORY", "0", "1 makes device memory shareable with other processes from the start"},
-    {"MOEYARD_SECRET", "", "secret that ranks of a rank table prove to each other"},
+    {"MOEYARD_TRACE", "", "has no effect yet; a file for a Chrome trace of all operators"},
+    {"MOEYARD_DUMP", "", "has no effect yet; a folder for the inputs and outputs of every operator call"},
+    {"MOEYARD_SHARED_MEMORY", "0",
+     "has no effect yet; 1 will make device memory shareable with other processes"},
+    {"MOEYARD_SECRET", "", "has no effect yet; a secret that ranks of a rank table prove to each other"},
 };
 
 std::string text_of(std::string_view name) {
@@ -56,12 +57,15 @@ std::optional<std::int64_t> parse_integer(std::string_view text, std::int64_t lo
   return value;
 }
 
+// A value that cannot be used is an error in the log, which shows errors unless told otherwise: who misspells a
+// product would believe that its limits are checked.
+
 // The variable as an integer in [low, high]; none if it is not set and has no default.
 std::optional<std::int64_t> integer(std::string_view name, std::int64_t low, std::int64_t high) {
   const std::string text = text_of(name);
   if (text.empty()) return std::nullopt;
   if (const auto value = parse_integer(text, low, high)) return value;
-  log_warning("{}={} is not an integer in [{}, {}]; the default is used", name, text, low, high);
+  log_error("{}={} is not an integer in [{}, {}]; the default is used", name, text, low, high);
   return parse_integer(default_of(name), low, high);
 }
 
@@ -71,7 +75,7 @@ Product read_product() {
   const std::string text = text_of("MOEYARD_SOC");
   for (int i = 0; i < static_cast<int>(std::size(kProductNames)); ++i)
     if (text == kProductNames[i]) return static_cast<Product>(i);
-  log_warning("MOEYARD_SOC={} is not one of host, A2, A3, 950, 310P, Kirin; host is used", text);
+  log_error("MOEYARD_SOC={} is not one of host, A2, A3, 950, 310P, Kirin; host is used", text);
   return Product::host;
 }
 
@@ -122,7 +126,7 @@ std::chrono::milliseconds peer_timeout(std::optional<std::chrono::milliseconds> 
   char* end = nullptr;
   const double seconds = std::strtod(text, &end);  // fractions are accepted
   if (*end != '\0' || !(seconds >= 0) || seconds > 2147483647.0) {
-    log_warning("HCCL_EXEC_TIMEOUT={} is not a number of seconds in [0, 2147483647]; 1836 is used", text);
+    log_error("HCCL_EXEC_TIMEOUT={} is not a number of seconds in [0, 2147483647]; 1836 is used", text);
     return kDefault;
   }
   return std::chrono::milliseconds(static_cast<std::int64_t>(std::ceil(seconds * 1000)));

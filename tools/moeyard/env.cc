@@ -12,6 +12,7 @@ namespace {
 
 // Help texts go on the line below their setting, so that the table fits any terminal.
 void print_settings() {
+  settings();  // reports in the log what cannot be used
   fmt::print("{:<22} {:<20} {:<12} {}\n", "setting", "value", "from", "default");
   for (const Setting& setting : all_settings()) {
     const char* set = std::getenv(std::string(setting.name).c_str());

@@ -1,7 +1,7 @@
 // Moeyard. SPDX-License-Identifier: Apache-2.0
 #include "base/settings.h"
 
-#include <gtest/gtest.h>
+#include <gmock/gmock.h>
 
 #include <cstdlib>
 
@@ -51,8 +51,11 @@ TEST_F(SettingsTest, FallBackToTheDefaultWhenUnreadable) {
     set("MOEYARD_DEVICES", value);
     EXPECT_EQ(settings().devices, 16) << value;
   }
+  testing::internal::CaptureStderr();
   set("MOEYARD_SOC", "a3");
   EXPECT_EQ(product(), Product::host);
+  EXPECT_THAT(testing::internal::GetCapturedStderr(), testing::HasSubstr("MOEYARD_SOC=a3 is not one of"))
+      << "errors are shown without MOEYARD_LOG";
 }
 
 TEST_F(SettingsTest, OwnTimeoutWinsOverTheCommunicatorsAndThatOverHccls) {
