@@ -273,11 +273,13 @@ TEST(RunCli, UsageEndsWithTwoAndHelpWithZero) {
 
 TEST(RunCli, VersionAndSettingsAreListed) {
   EXPECT_THAT(run({"version"}).text, StartsWith("moeyard "));
+  EXPECT_EQ(run({"--version"}).text, run({"version"}).text);
   const Outcome settings = run({"env"}, "MOEYARD_DEVICES=5 MOEYARD_SECRET=hush");
   EXPECT_EQ(settings.code, 0);
   EXPECT_THAT(settings.text, testing::ContainsRegex("MOEYARD_DEVICES +5 +environment +16"));
   EXPECT_THAT(settings.text, testing::ContainsRegex("MOEYARD_SOC +host +default +host"));
   EXPECT_THAT(settings.text, testing::Not(HasSubstr("hush")));
+  EXPECT_THAT(run({"env"}, "MOEYARD_SOC=a3").text, HasSubstr("MOEYARD_SOC=a3 is not one of"));
 }
 
 TEST(RunCli, AFailureOfAnOperatorEndsWithThree) {

@@ -186,31 +186,45 @@ int run_command(const RunOptions& options) {
 }
 
 void add_options(CLI::App& command, RunOptions& options) {
-  command.add_option("--model", options.model, "Folder with config.json and safetensors files")->required();
+  command.add_option("--model", options.model, "Folder with config.json and safetensors files")
+      ->type_name("DIR")
+      ->required();
   command.add_option("--layer", options.layer, "Number of the layer, from 0")->required();
   command.add_option("--input", options.input, "Safetensors file with hidden states [T,H] or [B,S,H]")
+      ->type_name("FILE")
       ->required();
-  command.add_option("--expect", options.expect, "Safetensors file with the output to compare with");
+  command.add_option("--expect", options.expect, "Safetensors file with the output to compare with")
+      ->type_name("FILE");
   auto* ranks = command.add_option("--ranks", options.ranks, "Ranks, as threads of this process")
                     ->capture_default_str();
   command.add_option("--processes", options.processes, "Ranks as processes (not available yet)")
       ->excludes(ranks);
-  command.add_option("--placement", options.placement, "JSON file with phy2log: the expert of each instance");
+  command.add_option("--placement", options.placement, "JSON file with phy2log: the expert of each instance")
+      ->type_name("FILE");
   command.add_option("--balance", options.balance, "What picks the instance of an expert")
+      ->type_name("NAME")
       ->check(CLI::IsMember({"token", "rank"}))
       ->capture_default_str();
   command
-      .add_option("--dtype", options.dtype, "Type to compute in: bf16 or fp16; default: that of the weights")
+      .add_option("--dtype", options.dtype, "Type to compute in; default: that of the weights, bf16 for fp32")
+      ->type_name("NAME")
       ->check(CLI::IsMember({"bf16", "fp16"}));
   command.add_option("--repeat", options.repeat, "Passes to time")
       ->check(CLI::Range(1, 1'000'000))
       ->capture_default_str();
-  command.add_option("--output", options.output, "Safetensors file to write the result to");
+  command.add_option("--output", options.output, "Safetensors file to write the result to")
+      ->type_name("FILE");
   command.add_flag("--with-topk", options.with_topk, "Write topk_ids and topk_weights to it as well");
-  command.add_option("--json", options.json, "File to write the summary to, for machines");
-  command.add_option("--input-name", options.input_name, "Tensor of --input")->capture_default_str();
-  command.add_option("--expect-name", options.expect_name, "Tensor of --expect")->capture_default_str();
-  command.add_option("--output-name", options.output_name, "Tensor of --output")->capture_default_str();
+  command.add_option("--json", options.json, "File to write the summary to, for machines")->type_name("FILE");
+  command.add_option("--input-name", options.input_name, "Tensor of --input")
+      ->type_name("NAME")
+      ->capture_default_str();
+  command.add_option("--expect-name", options.expect_name, "Tensor of --expect")
+      ->type_name("NAME")
+      ->capture_default_str();
+  command.add_option("--output-name", options.output_name, "Tensor of --output")
+      ->type_name("NAME")
+      ->capture_default_str();
 }
 
 }  // namespace
