@@ -287,6 +287,10 @@ const Refusal<ReturnCall> kReturnRefusals[] = {
      [](ReturnCall& c) { c.table = made<std::int64_t>({1}); }},
     {"x_dims", 561002, "x is FP16[12] but must have shape (Y, H)",
      [](ReturnCall& c) { c.x = made<F16>({12}); }},
+    {"no_hidden", 561002, "but must have an H above 0 (H = 0)",
+     [](ReturnCall& c) {
+       c.x = made<F16>({3, 0});
+     }},
     {"session_rows", 561002, "sessionIds is INT32[4]",
      [](ReturnCall& c) { c.sessions = made<std::int32_t>({4}); }},
     {"micro_batch_rows", 561002, "microBatchIds is INT32[2]",

@@ -143,7 +143,7 @@ class Sending {
     plan_.x.gather(args_.x, active_, workspace_);
     if (args_.scales.present()) plan_.scales.gather(args_.scales, args_.scales.dim(1), workspace_);
     const bool streaming = active_ * token_bytes > kStreamedBytes;
-    parallel_for(active_, std::max<std::int64_t>(kBytesPerTask / token_bytes, 1), [&](Range tokens) {
+    parallel_for(active_, kBytesPerTask / std::max<std::int64_t>(token_bytes, 1) + 1, [&](Range tokens) {
       for (std::int64_t t = tokens.begin; t < tokens.end; ++t) label(t);
       write_rows(tokens, streaming);
     });

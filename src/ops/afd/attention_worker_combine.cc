@@ -123,15 +123,13 @@ class Combining {
                                     args_.y.begin(),
                                     row_bytes,
                                     tokens * row_bytes > kStreamedBytes};
-    parallel_for(tokens,
-                 std::max<std::int64_t>(kBytesPerTask / (row_bytes * std::max<std::int64_t>(slots, 1)), 1),
-                 [&](Range range) {
-                   for (std::int64_t t = range.begin; t < range.end; ++t) {
-                     terms_of_token[t] = static_cast<std::int32_t>(slots);
-                     for (std::int64_t k = 0; k < slots; ++k) terms[t * slots + k] = term(t, k);
-                   }
-                   plan_.weighted_sum(sums, range);
-                 });
+    parallel_for(tokens, kBytesPerTask / std::max<std::int64_t>(row_bytes * slots, 1) + 1, [&](Range range) {
+      for (std::int64_t t = range.begin; t < range.end; ++t) {
+        terms_of_token[t] = static_cast<std::int32_t>(slots);
+        for (std::int64_t k = 0; k < slots; ++k) terms[t * slots + k] = term(t, k);
+      }
+      plan_.weighted_sum(sums, range);
+    });
     *args_.next_layer_id.begin_as<std::uint32_t>() = *args_.layer_id.begin_as<std::uint32_t>() + 1;
   }
 

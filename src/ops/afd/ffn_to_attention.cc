@@ -64,6 +64,7 @@ constexpr Rule kRules[] = {
             [](const A& a) { return a.token_data_shape[0] == 1 && a.token_data_shape[1] <= 512; }),
     rule<A>(Stage::attributes, kDevices, "tokenDataShape", "have slots of 1024 to 8320 elements",
             [](const A& a) { return in_range(a.token_data_shape[3], 1024, 8320); }),
+    rule<A>(Stage::shapes, kEverywhere, "x", "have an H above 0", [](const A& a) { return a.hidden() >= 1; }),
     rule<A>(Stage::shapes, kDevices, "x", "have an H in [1024, 8192]",
             [](const A& a) { return in_range(a.hidden(), 1024, 8192); }),
     rule<A>(Stage::shapes, kEverywhere, "tokenDataShape", "have slots of at least H elements",
@@ -135,7 +136,7 @@ class Returning {
     const kernels::CopyRows copy{x.data,    x.stride,
                                  row_bytes, plan_.place_of_row.in(workspace_),
                                  1,         rows_ * row_bytes > kStreamedBytes};
-    parallel_for(rows_, std::max<std::int64_t>(kBytesPerTask / row_bytes, 1), [&](Range rows) {
+    parallel_for(rows_, kBytesPerTask / std::max<std::int64_t>(row_bytes, 1) + 1, [&](Range rows) {
       plan_.copy_rows(copy, rows);
       std::int32_t* const* flags = plan_.flag_of_row.in(workspace_);
       for (std::int64_t i = rows.begin; i < rows.end; ++i) set_flag(flags[i], 1);

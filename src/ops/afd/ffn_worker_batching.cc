@@ -151,7 +151,7 @@ class Batching {
     const std::int64_t row_bytes = args_.row_bytes();
     const auto rows = static_cast<std::int64_t>(sorted.size());
     const bool streaming = rows * row_bytes > kStreamedBytes;
-    parallel_for(rows, std::max<std::int64_t>(kBytesPerTask / row_bytes, 1), [&](Range range) {
+    parallel_for(rows, kBytesPerTask / std::max<std::int64_t>(row_bytes, 1) + 1, [&](Range range) {
       for (std::int64_t begin = range.begin; begin < range.end; begin += kRowsAtOnce)
         gather_some(sorted, {begin, std::min(begin + kRowsAtOnce, range.end)}, streaming);
     });
