@@ -333,14 +333,16 @@ TEST_F(PermuteWithRoutingMapTest, TakesAtMost512RowsPerToken) {
 }
 
 TEST_F(PermuteWithRoutingMapTest, TakesFewerThan16777215TokensAndRows) {
-  Case c{16777215, 1, 0, 0, false, false};
-  c.map.resize(16777215);
-  GoodCall many_tokens(c, random);
-  expect_refusal(many_tokens, 161002,
-                 "routingMap is INT8[16777215,1] but must have fewer than 16777215 tokens");
-  c.tokens = 8388608, c.experts = 2, c.num_out = 16777216, c.map.resize(16777216);
-  GoodCall many_rows(c, random);
-  expect_refusal(many_rows, 561103, "numOutTokens is 16777216");
+  GoodCall call(Case{1, 1, 0, 0, false, false, {1}}, random);
+  call.tokens = Tensor::empty<float>({16777215, 0});
+  call.map = Tensor::empty<std::int8_t>({16777215, 1});
+  expect_refusal(call, 161002, "routingMap is INT8[16777215,1] but must have fewer than 16777215 tokens");
+  call.num_out = 16777216;
+  call.tokens = Tensor::empty<float>({8388608, 0});
+  call.map = Tensor::empty<std::int8_t>({8388608, 2});
+  call.out = Tensor::empty<float>({16777216, 0});
+  call.indices = Tensor::empty<std::int32_t>({16777216});
+  expect_refusal(call, 561103, "numOutTokens is 16777216");
 }
 
 TEST(PermuteWithRoutingMapProducts, LackTheOperatorOnKirin) {

@@ -336,9 +336,10 @@ TEST_F(TokenPermuteTest, TakesAtMost512SlotsPerToken) {
   c.topk = 513, c.ids.assign(513, 7);
   ExampleCall call(c, random);
   expect_refusal(call, 561002, "indices is INT32[1,513] but must have at most 512 slots per token");
-  Case many{Op::v1, 16777215, 1, 0};
-  many.ids.resize(16777215);
-  ExampleCall too_many(many, random);
+  ExampleCall too_many(Case{Op::v1, 1, 1, 0, 0, {0}}, random);
+  too_many.tokens = Tensor::empty<float>({16777215, 0});
+  too_many.ids = Tensor::empty<std::int32_t>({16777215, 1});
+  too_many.sorted = Tensor::empty<std::int32_t>({16777215});
   expect_refusal(too_many, 561002, "fewer than 16777215 in all");
 }
 
