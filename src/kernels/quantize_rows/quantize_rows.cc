@@ -3,7 +3,11 @@
 
 #include <hwy/cache_control.h>
 
+#include <algorithm>
+#include <bit>
 #include <cstring>
+
+#include "base/fp8.h"
 
 #define MOEYARD_KERNEL_BODY "kernels/quantize_rows/quantize_rows.inl"
 #include "kernels/each_target.h"

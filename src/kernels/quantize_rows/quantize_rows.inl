@@ -23,24 +23,24 @@ struct Smoothed {
 };
 
 template <class T>
-float largest_magnitude(const Smoothed<T>& y, std::int64_t hidden) {
+float largest_magnitude(const Smoothed<T>& y, Range elements) {
   const hn::ScalableTag<float> d;
   const auto lanes = static_cast<std::int64_t>(hn::Lanes(d));
   auto most = hn::Zero(d);
-  std::int64_t h = 0;
-  for (; h + lanes <= hidden; h += lanes) {
+  std::int64_t h = elements.begin;
+  for (; h + lanes <= elements.end; h += lanes) {
     const auto magnitude = hn::Abs(y.load(d, h));
     most = hn::IfThenElse(hn::Gt(magnitude, most), magnitude, most);  // false for NaN
   }
   float m = hn::GetLane(hn::MaxOfLanes(d, most));
-  for (; h < hidden; ++h) {
+  for (; h < elements.end; ++h) {
     const float magnitude = std::fabs(y.at(h));
     if (magnitude > m) m = magnitude;
   }
   return m;
 }
 
-// A rule with its numbers. apply() gives the value that is rounded to an integer; its scalar twin has the same bits.
+// A rule with its numbers. apply() gives the value that is rounded to the type; its scalar twin has the same bits.
 struct Steps {
   QuantRule rule;
   float factor, offset;
@@ -48,106 +48,176 @@ struct Steps {
   template <class D>
   HWY_INLINE hn::Vec<D> apply(D d, hn::Vec<D> y) const {
     const auto by = hn::Set(d, factor), plus = hn::Set(d, offset);
-    if (rule == QuantRule::times_127) return hn::Mul(y, by);
+    if (rule == QuantRule::times_127 || rule == QuantRule::groups) return hn::Mul(y, by);
     if (rule == QuantRule::over_127) return hn::Div(y, by);
     if (rule == QuantRule::fixed) return hn::Add(hn::Mul(y, by), plus);
     return rounded<Fp16>(d, hn::Add(rounded<Fp16>(d, hn::Mul(rounded<Fp16>(d, y), by)), plus));
   }
   float apply(float y) const {
-    if (rule == QuantRule::times_127) return y * factor;
+    if (rule == QuantRule::times_127 || rule == QuantRule::groups) return y * factor;
     if (rule == QuantRule::over_127) return y / factor;
     if (rule == QuantRule::fixed) return y * factor + offset;
     return rounded_scalar<Fp16>(rounded_scalar<Fp16>(rounded_scalar<Fp16>(y) * factor) + offset);
   }
 };
 
-template <class T>
-void quantize_chunk(const Smoothed<T>& y, Range elements, const Steps& steps, std::int8_t* to) {
-  const hn::ScalableTag<float> d;
-  const hn::Rebind<std::int8_t, decltype(d)> d8;
-  const auto lanes = static_cast<std::int64_t>(hn::Lanes(d));
-  const auto least = hn::Set(d, -128.0f), most = hn::Set(d, 127.0f);
-  std::int64_t h = elements.begin;
-  for (; h + lanes <= elements.end; h += lanes) {
-    const auto scaled = steps.apply(d, y.load(d, h));
-    const auto number = hn::IfThenElseZero(hn::Eq(scaled, scaled), scaled);
-    hn::StoreU(hn::DemoteTo(d8, hn::NearestInt(hn::Min(hn::Max(number, least), most))), d8,
-               to + (h - elements.begin));
-  }
-  for (; h < elements.end; ++h) {
-    const float scaled = steps.apply(y.at(h));
-    const float number = scaled == scaled ? std::nearbyint(scaled) : 0.0f;
-    to[h - elements.begin] = static_cast<std::int8_t>(number < -128.0f  ? -128.0f
-                                                      : number > 127.0f ? 127.0f
-                                                                        : number);
-  }
-}
+// Rounding to the types of the rows: in lanes, and the scalar twin for the end of a row.
+struct ToInt8 {
+  static constexpr float kLargest = 127.0f;
 
-// The steps of one row, and whether there are any: a row without is 0.
-struct RowSteps {
+  template <class D>
+  static HWY_INLINE void store(hn::Vec<D> value, D d, std::byte* to) {
+    const hn::Rebind<std::int8_t, D> d8;
+    const auto number = hn::IfThenElseZero(hn::Eq(value, value), value);
+    const auto inside = hn::Min(hn::Max(number, hn::Set(d, -128.0f)), hn::Set(d, 127.0f));
+    hn::StoreU(hn::DemoteTo(d8, hn::NearestInt(inside)), d8, reinterpret_cast<std::int8_t*>(to));
+  }
+  static std::byte round(float value) {
+    const float rounded = value == value ? std::nearbyint(value) : 0.0f;
+    return static_cast<std::byte>(static_cast<std::int8_t>(rounded < -128.0f  ? -128.0f
+                                                           : rounded > 127.0f ? 127.0f
+                                                                              : rounded));
+  }
+};
+
+template <class Fp8>
+struct ToFp8 {
+  static constexpr float kLargest = std::bit_cast<float>(Fp8::kLargest);
+
+  template <class D>
+  static HWY_INLINE void store(hn::Vec<D> value, D d, std::byte* to) {
+    const U32Of<D> d32;
+    const hn::Rebind<std::uint8_t, D> d8;
+    const auto bits = hn::BitCast(d32, value);
+    const auto all = hn::And(bits, hn::Set(d32, 0x7FFFFFFFu));
+    const auto magnitude = hn::Min(all, hn::Set(d32, Fp8::kLargest));
+    const auto odd = hn::And(hn::ShiftRight<Fp8::kShift>(magnitude), hn::Set(d32, 1u));
+    const auto half = hn::Set(d32, (1u << (Fp8::kShift - 1)) - 1 - Fp8::kRebias);
+    const auto normal = hn::ShiftRight<Fp8::kShift>(hn::Add(hn::Add(magnitude, half), odd));
+    const auto anchor = hn::Set(d32, Fp8::kDenormalAnchor);
+    const auto shifted = hn::Add(hn::BitCast(d, magnitude), hn::BitCast(d, anchor));
+    const auto denormal = hn::Sub(hn::BitCast(d32, shifted), anchor);
+    const auto is_small = hn::Lt(magnitude, hn::Set(d32, Fp8::kSmallestNormal));
+    const auto sign = hn::And(hn::ShiftRight<24>(bits), hn::Set(d32, 0x80u));
+    const auto number = hn::Or(hn::IfThenElse(is_small, denormal, normal), sign);
+    const auto is_nan = hn::Gt(all, hn::Set(d32, 0x7F800000u));
+    const auto byte = hn::IfThenElse(is_nan, hn::Set(d32, std::uint32_t{Fp8::kNan}), number);
+    hn::StoreU(hn::TruncateTo(d8, byte), d8, reinterpret_cast<std::uint8_t*>(to));
+  }
+  static std::byte round(float value) { return static_cast<std::byte>(Fp8::round(value).bits); }
+};
+
+// The steps of elements that share them, and whether there are any: elements without are 0.
+struct SharedSteps {
   Steps steps;
   bool any;
   float scale;
 };
-template <class T>
-RowSteps steps_of(const QuantizeRows& p, const Smoothed<T>& y) {
+template <class To, class T>
+SharedSteps steps_of(const QuantizeRows& p, const Smoothed<T>& y, Range elements) {
   if (p.rule == QuantRule::fixed) return {{p.rule, p.factor, p.offset}, true, 0};
   if (p.rule == QuantRule::fixed_fp16)
     return {{p.rule, rounded_scalar<Fp16>(p.factor), rounded_scalar<Fp16>(p.offset)}, true, 0};
-  const float largest = largest_magnitude(y, p.hidden);
+  const float largest = largest_magnitude(y, elements);
   if (p.rule == QuantRule::over_127) {
-    const float scale = largest / 127.0f;
+    const float scale = largest / To::kLargest;
     return {{p.rule, scale, 0}, scale > 0, scale};
   }
-  const float factor = 127.0f / largest;
-  const bool is_number = std::isfinite(factor);
-  return {{p.rule, factor, 0}, is_number, is_number ? 1.0f / factor : 0.0f};
+  const float factor = To::kLargest / largest;
+  if (!std::isfinite(factor)) return {{p.rule, 0, 0}, false, 0};
+  return {{p.rule, factor, 0},
+          true,
+          p.rule == QuantRule::groups ? largest * (1.0f / To::kLargest) : 1.0f / factor};
 }
 
-// Writes one quantised row to all of `places` that are not null; returns its scale.
-template <class T>
-float quantize_row(const QuantizeRows& p, const Smoothed<T>& y, std::byte* const* places,
-                   std::int64_t count) {
-  alignas(kLineBytes) std::int8_t chunk[kChunk];
-  const RowSteps row = steps_of(p, y);
-  if (!row.any) std::memset(chunk, 0, sizeof chunk);
-  for (std::int64_t begin = 0; begin < p.hidden; begin += kChunk) {
-    const Range elements{begin, begin + kChunk < p.hidden ? begin + kChunk : p.hidden};
-    if (row.any) quantize_chunk(y, elements, row.steps, chunk);
-    for (std::int64_t j = 0; j < count; ++j)
-      if (places[j] != nullptr)
-        copy_row(places[j] + begin, reinterpret_cast<const std::byte*>(chunk), elements.size(), p.streaming);
+template <class To, class T>
+void quantize_elements(const Smoothed<T>& y, Range elements, const SharedSteps& shared, std::byte* to) {
+  if (!shared.any) {
+    std::memset(to, 0, static_cast<std::size_t>(elements.size()));
+    return;
   }
-  return row.scale;
+  const hn::ScalableTag<float> d;
+  const auto lanes = static_cast<std::int64_t>(hn::Lanes(d));
+  std::int64_t h = elements.begin;
+  for (; h + lanes <= elements.end; h += lanes)
+    To::store(shared.steps.apply(d, y.load(d, h)), d, to + (h - elements.begin));
+  for (; h < elements.end; ++h) to[h - elements.begin] = To::round(shared.steps.apply(y.at(h)));
 }
 
-template <class T>
+template <class To, class T>
+void quantize_groups(const QuantizeRows& p, const Smoothed<T>& y, Range elements, std::byte* to,
+                     float* scales) {
+  for (std::int64_t begin = elements.begin; begin < elements.end; begin += QuantizeRows::kGroup) {
+    const Range group{begin, std::min(begin + QuantizeRows::kGroup, elements.end)};
+    const SharedSteps shared = steps_of<To>(p, y, group);
+    quantize_elements<To>(y, group, shared, to + (begin - elements.begin));
+    scales[begin / QuantizeRows::kGroup] = shared.scale;
+  }
+}
+
+// Writes one quantised row to all of `places` that are not null, and its scales.
+template <class To, class T>
+void quantize_row(const QuantizeRows& p, const Smoothed<T>& y, std::byte* const* places, std::int64_t count,
+                  float* scales) {
+  static_assert(kChunk % QuantizeRows::kGroup == 0);
+  alignas(kLineBytes) std::byte chunk[kChunk];
+  const bool in_groups = p.rule == QuantRule::groups;
+  SharedSteps row{};
+  if (!in_groups) {
+    row = steps_of<To>(p, y, {0, p.hidden});
+    if (p.scales_per_slot() == 1) *scales = row.scale;
+  }
+  for (std::int64_t begin = 0; begin < p.hidden; begin += kChunk) {
+    const Range elements{begin, std::min(begin + kChunk, p.hidden)};
+    if (in_groups)
+      quantize_groups<To>(p, y, elements, chunk, scales);
+    else
+      quantize_elements<To>(y, elements, row, chunk);
+    for (std::int64_t j = 0; j < count; ++j)
+      if (places[j] != nullptr) copy_row(places[j] + begin, chunk, elements.size(), p.streaming);
+  }
+}
+
+// The same bytes for every slot of a token.
+template <class To, class T>
+void quantize_alike(const QuantizeRows& p, const T* row, std::int64_t first) {
+  std::byte* const* places = p.place_of_slot + first;
+  std::int64_t one = 0;
+  while (one < p.slots_per_token && places[one] == nullptr) ++one;
+  if (one == p.slots_per_token) return;
+  const std::int64_t width = p.scales_per_slot();
+  float* scales = p.scale_of_slot + (first + one) * width;
+  quantize_row<To>(p, Smoothed<T>{row, p.smooth}, places, p.slots_per_token, scales);
+  for (std::int64_t j = one + 1; j < p.slots_per_token; ++j)
+    if (places[j] != nullptr) std::copy_n(scales, width, p.scale_of_slot + (first + j) * width);
+}
+
+template <class To, class T>
 void quantize_tokens(const QuantizeRows& p, Range tokens) {
-  const bool has_scale = p.rule == QuantRule::times_127 || p.rule == QuantRule::over_127;
   for (std::int64_t t = tokens.begin; t < tokens.end; ++t) {
     const T* row = reinterpret_cast<const T*>(p.rows + t * p.row_stride);
     const std::int64_t first = t * p.slots_per_token;
-    std::byte* const* places = p.place_of_slot + first;
-    if (p.smooth_of_slot == nullptr) {  // the same bytes for every slot
-      bool needed = false;
-      for (std::int64_t j = 0; j < p.slots_per_token; ++j) needed = needed || places[j] != nullptr;
-      if (!needed) continue;
-      const float scale = quantize_row(p, Smoothed<T>{row, nullptr}, places, p.slots_per_token);
-      for (std::int64_t j = 0; j < p.slots_per_token; ++j)
-        if (places[j] != nullptr && has_scale) p.scale_of_slot[first + j] = scale;
+    if (p.smooth_of_slot == nullptr) {
+      quantize_alike<To>(p, row, first);
       continue;
     }
-    for (std::int64_t j = 0; j < p.slots_per_token; ++j)
-      if (places[j] != nullptr) {
-        const float scale = quantize_row(p, Smoothed<T>{row, p.smooth_of_slot[first + j]}, places + j, 1);
-        if (has_scale) p.scale_of_slot[first + j] = scale;
-      }
+    for (std::int64_t s = first; s < first + p.slots_per_token; ++s)
+      if (p.place_of_slot[s] != nullptr)
+        quantize_row<To>(p, Smoothed<T>{row, p.smooth_of_slot[s]}, p.place_of_slot + s, 1,
+                         p.scale_of_slot + s * p.scales_per_slot());
   }
 }
 
+template <class To>
+void quantize_to(const QuantizeRows& p, Range tokens) {
+  if (p.dtype == ACL_BF16) quantize_tokens<To, Bf16>(p, tokens);
+  if (p.dtype == ACL_FLOAT16) quantize_tokens<To, Fp16>(p, tokens);
+  if (p.dtype == ACL_FLOAT) quantize_tokens<To, float>(p, tokens);
+}
+
 void quantize_rows(const QuantizeRows& p, Range tokens) {
-  if (p.dtype == ACL_BF16) quantize_tokens<Bf16>(p, tokens);
-  if (p.dtype == ACL_FLOAT16) quantize_tokens<Fp16>(p, tokens);
-  if (p.dtype == ACL_FLOAT) quantize_tokens<float>(p, tokens);
+  if (p.to == ACL_INT8) quantize_to<ToInt8>(p, tokens);
+  if (p.to == ACL_FLOAT8_E4M3FN) quantize_to<ToFp8<E4m3>>(p, tokens);
+  if (p.to == ACL_FLOAT8_E5M2) quantize_to<ToFp8<E5m2>>(p, tokens);
   if (p.streaming) hwy::FlushStream();
 }

@@ -11,18 +11,30 @@ namespace moeyard::kernels {
 namespace {
 
 constexpr QuantizeRowsProblem::Shape kShapes[] = {
-    {"nothing", 0, 2, 64, false},    {"one_element", 9, 2, 1, false}, {"below_vector", 9, 2, 3, false},
-    {"at_vector", 9, 2, 16, true},   {"off_vector", 9, 3, 37, false}, {"smooth", 9, 3, 37, true},
-    {"at_chunk", 7, 2, 4096, false}, {"off_chunk", 7, 1, 4101, true}, {"model_row", 7, 8, 7168, false},
+    {"nothing", 0, 2, 64, false},     {"one_element", 9, 2, 1, false},
+    {"below_vector", 9, 2, 3, false}, {"at_vector", 9, 2, 16, true},
+    {"off_vector", 9, 3, 37, false},  {"smooth", 9, 3, 37, true},
+    {"at_chunk", 7, 2, 4096, false},  {"off_chunk", 7, 1, 4101, true},
+    {"model_row", 7, 8, 7168, false}, {"alike", 9, 3, 4101, true, false, true},
+};
+
+constexpr Quantised kFormats[] = {
+    {},
+    {"e4m3", ACL_FLOAT8_E4M3FN},
+    {"e5m2", ACL_FLOAT8_E5M2},
+    {"e4m3_groups", ACL_FLOAT8_E4M3FN, QuantRule::groups},
+    {"e5m2_groups", ACL_FLOAT8_E5M2, QuantRule::groups},
+    {"int8_fixed", ACL_INT8, QuantRule::fixed},
+    {"int8_fixed_factor", ACL_INT8, QuantRule::fixed, 37.5f},
 };
 
 class QuantizeRowsTest
     : public testing::TestWithParam<
-          std::tuple<Variant<QuantizeRowsFn>, QuantizeRowsProblem::Shape, aclDataType, bool>> {};
+          std::tuple<Variant<QuantizeRowsFn>, QuantizeRowsProblem::Shape, aclDataType, bool, Quantised>> {};
 
 TEST_P(QuantizeRowsTest, HasTheBitsOfTheDefinition) {
-  const auto& [variant, shape, dtype, streaming] = GetParam();
-  QuantizeRowsProblem problem(shape, dtype, streaming);
+  const auto& [variant, shape, dtype, streaming, quantised] = GetParam();
+  QuantizeRowsProblem problem(shape, dtype, streaming, quantised);
   variant.run(problem.args(), problem.tokens());
   const auto want = problem.expected();
   EXPECT_TRUE(problem.out() == want.rows);
@@ -116,18 +128,103 @@ INSTANTIATE_TEST_SUITE_P(
     testing::Combine(testing::ValuesIn(quantize_rows_variants().begin(), quantize_rows_variants().end()),
                      testing::Values(QuantRule::over_127, QuantRule::fixed, QuantRule::fixed_fp16),
                      testing::Values(ACL_FLOAT, ACL_BF16, ACL_FLOAT16), testing::Values(1, 16, 37, 4101)));
+// What the rows are rounded to, alone: 1 * v * 1 - 0.
+std::vector<std::byte> rounded(const Variant<QuantizeRowsFn>& variant, aclDataType to,
+                               const std::vector<float>& values) {
+  const std::vector<std::uint16_t> ones(values.size(), 0x3F80);
+  std::vector<std::byte> out(values.size());
+  std::byte* place = out.data();
+  variant.run(
+      {reinterpret_cast<const std::byte*>(ones.data()), 0, ACL_BF16, static_cast<std::int64_t>(values.size()),
+       nullptr, &place, 1, nullptr, false, QuantRule::fixed, 1, -0.0f, to, values.data()},
+      {0, 1});
+  return out;
+}
+
+// Every number of the type, the middle between every two, their neighbours in fp32, and what lies beyond.
+TEST(QuantizeRowsRounding, IsToTheNearestNumber) {
+  for (const aclDataType to : {ACL_FLOAT8_E4M3FN, ACL_FLOAT8_E5M2, ACL_INT8}) {
+    std::vector<float> values{0.0f,     0x1p-149f, 0x1p-126f,
+                              0x1p-30f, 1e30f,     0x1.fffffep127f,
+                              INFINITY, NAN,       std::bit_cast<float>(0x7F800001u)};
+    std::vector<float> numbers;
+    for (int code = 0; code <= 0x7F; ++code) {
+      const int mantissa_bits = to == ACL_FLOAT8_E4M3FN ? 3 : 2, bias = to == ACL_FLOAT8_E4M3FN ? 7 : 15;
+      const int exponent = code >> mantissa_bits, mantissa = code & ((1 << mantissa_bits) - 1);
+      const int implied = exponent == 0 ? 0 : 1 << mantissa_bits;
+      numbers.push_back(to == ACL_INT8
+                            ? static_cast<float>(code)
+                            : static_cast<float>(std::ldexp(implied + mantissa,
+                                                            std::max(exponent, 1) - bias - mantissa_bits)));
+    }
+    for (std::size_t i = 0; i + 1 < numbers.size(); ++i)
+      for (const float value : {numbers[i], (numbers[i] + numbers[i + 1]) / 2, numbers[i + 1]})
+        for (const float near : {std::nextafter(value, 0.0f), value, std::nextafter(value, INFINITY)})
+          values.push_back(near);
+    const std::size_t count = values.size();
+    for (std::size_t i = 0; i < count; ++i) values.push_back(-values[i]);
+    for (const auto& variant : quantize_rows_variants()) {
+      const std::vector<std::byte> got = rounded(variant, to, values);
+      for (std::size_t i = 0; i < values.size(); ++i) {
+        ASSERT_EQ(got[i], nearest(to, values[i])) << variant.name << " dtype " << to << ": " << values[i];
+        // Rows that end here take the scalar path.
+        ASSERT_EQ(rounded(variant, to, {values[i]})[0], got[i]) << variant.name << ": " << values[i];
+      }
+    }
+  }
+}
+
+// Numbers that the nearest ones are known of without any rounding.
+TEST(QuantizeRowsRounding, HasTheDocumentedBits) {
+  struct Known {
+    aclDataType to;
+    float value;
+    int code;
+  };
+  const Known known[] = {
+      {ACL_FLOAT8_E4M3FN, 1, 0x38},     {ACL_FLOAT8_E4M3FN, 448, 0x7E},  {ACL_FLOAT8_E4M3FN, 1e9f, 0x7E},
+      {ACL_FLOAT8_E4M3FN, -77, 0xEA},   {ACL_FLOAT8_E4M3FN, 0x1p-9f, 1}, {ACL_FLOAT8_E4M3FN, 0x1p-10f, 0},
+      {ACL_FLOAT8_E4M3FN, 0x1p-6f, 8},  {ACL_FLOAT8_E4M3FN, NAN, 0x7F},  {ACL_FLOAT8_E5M2, 1, 0x3C},
+      {ACL_FLOAT8_E5M2, 57344, 0x7B},   {ACL_FLOAT8_E5M2, -1e9f, 0xFB},  {ACL_FLOAT8_E5M2, 0x1p-16f, 1},
+      {ACL_FLOAT8_E5M2, 0x1.8p-17f, 1}, {ACL_FLOAT8_E5M2, 0x1p-17f, 0},  {ACL_FLOAT8_E5M2, 0x1p-14f, 4},
+  };
+  for (const auto& variant : quantize_rows_variants())
+    for (const Known& k : known)
+      EXPECT_EQ(static_cast<int>(rounded(variant, k.to, {k.value})[0]), k.code)
+          << variant.name << ": " << k.value;
+}
+
+// A group of 128 whose largest element is 3: 3 * (1 / 448), which is neither 3 / 448 nor 1 / (448 / 3).
+TEST(QuantizeRowsExamples, GroupsMultiplyByTheInverse) {
+  for (const auto& variant : quantize_rows_variants()) {
+    std::vector<std::uint16_t> row(130, 0);
+    row[5] = to_bf16(-3.0f).bits, row[128] = to_bf16(3.0f).bits;
+    std::vector<std::byte> out(130);
+    std::byte* place = out.data();
+    float scales[3] = {-1, -1, -1};
+    variant.run({reinterpret_cast<const std::byte*>(row.data()), 260, ACL_BF16, 130, nullptr, &place, 1,
+                 scales, false, QuantRule::groups, 1, 0, ACL_FLOAT8_E4M3FN},
+                {0, 1});
+    EXPECT_EQ(std::bit_cast<std::uint32_t>(scales[0]), 0x3bdb6db8u) << variant.name;
+    EXPECT_EQ(std::bit_cast<std::uint32_t>(scales[1]), 0x3bdb6db8u) << variant.name;
+    EXPECT_EQ(scales[2], -1) << variant.name;
+    EXPECT_EQ(out[5], std::byte{0xFE});
+    EXPECT_EQ(out[128], std::byte{0x7E});
+  }
+}
 
 std::string name_of(const testing::TestParamInfo<QuantizeRowsTest::ParamType>& info) {
   return std::string(std::get<0>(info.param).name) + "_" + std::get<1>(info.param).name +
          (std::get<2>(info.param) == ACL_BF16 ? "_bf16" : "_fp16") +
-         (std::get<3>(info.param) ? "_streaming" : "");
+         (std::get<3>(info.param) ? "_streaming_" : "_") + std::get<4>(info.param).name;
 }
 
-INSTANTIATE_TEST_SUITE_P(
-    EveryTarget, QuantizeRowsTest,
-    testing::Combine(testing::ValuesIn(quantize_rows_variants().begin(), quantize_rows_variants().end()),
-                     testing::ValuesIn(kShapes), testing::Values(ACL_BF16, ACL_FLOAT16), testing::Bool()),
-    name_of);
+INSTANTIATE_TEST_SUITE_P(EveryTarget, QuantizeRowsTest,
+                         testing::Combine(testing::ValuesIn(quantize_rows_variants().begin(),
+                                                            quantize_rows_variants().end()),
+                                          testing::ValuesIn(kShapes), testing::Values(ACL_BF16, ACL_FLOAT16),
+                                          testing::Bool(), testing::ValuesIn(kFormats)),
+                         name_of);
 
 }  // namespace
 }  // namespace moeyard::kernels

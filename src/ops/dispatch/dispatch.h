@@ -23,6 +23,8 @@ struct DispatchArgs : EpAttributes {
   std::int64_t topk() const { return expert_ids.dim(1); }
   std::int64_t hidden() const { return x.dim(1); }
   bool quantizes() const { return quant_mode != 0; }
+  bool makes_scales() const { return quant_mode >= 2; }  // which travel to dynamicScalesOut
+  bool smooths() const { return scales.present() && (scales.rank == 2 || quant_mode >= 2); }
   bool weighs() const { return expert_scales.present() && expand_scales.present(); }
 };
 
