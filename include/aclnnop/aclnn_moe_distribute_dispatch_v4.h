@@ -18,7 +18,8 @@ extern "C" {
 //
 //   x                         in      FP16 or BF16 (BS, H)
 //   expertIds                 in      INT32 (BS, K)          ids in [0, M), then zero, copy and constant experts
-//   scalesOptional            in      FP32 (experts, H)      smooth factors for quantMode 2, shared experts first
+//   scalesOptional            in      FP32 (experts, H)      factors for quantMode 1, 2 and 3, shared experts first;
+//                                                            for quantMode 1 also (H) or (1), the same for all
 //   xActiveMaskOptional       in      BOOL (BS) or (BS, K)   active tokens, trues first; or active slots
 //   expertScalesOptional      in      FP32 (BS, K)           weights, which travel to expandScalesOut
 //   elasticInfoOptional, performanceInfoOptional             null (not supported yet)
@@ -27,13 +28,14 @@ extern "C" {
 //   groupTp, tpWorldSize, tpRankId                           tpWorldSize 0 or 1 (2 is not supported yet)
 //   expertShardType           0
 //   sharedExpertNum, sharedExpertRankNum                     shared experts on the first ranks
-//   quantMode                 0 copies rows; 2 makes them INT8 with one scale a row (others not yet)
+//   quantMode                 0 copies rows; 2 makes them INT8 with one scale a row; on 950 and host also FP8 with one,
+//                             1 (INT8 by the given factors) and 3 (FP8, a scale for 128 elements); 4 and 5 not yet
 //   globalBs                  0 if all ranks have the same BS, else the largest BS * W
 //   expertTokenNumsType       0 prefix sums, 1 counts
 //   commAlg                   never changes results
 //   zeroExpertNum, copyExpertNum, constExpertNum             experts that only combine knows
-//   expandXOut                out     as x, or INT8 (>= A, H)
-//   dynamicScalesOut          out     FP32 (>= A)            with quantMode 2
+//   expandXOut                out     as x, INT8, FLOAT8_E4M3FN or FLOAT8_E5M2 (>= A, H)
+//   dynamicScalesOut          out     FP32 (>= A)            with quantMode 2; (>= A, ceil(H / 128)) with 3
 //   assistInfoForCombineOut   out     INT32 (>= 128 * A)     for combine
 //   expertTokenNumsOut        out     INT64 (L)
 //   epRecvCountsOut           out     INT32 (>= W * L)       for combine

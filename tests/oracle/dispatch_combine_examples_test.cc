@@ -340,5 +340,65 @@ TEST(Examples, QuantisedRows) {
   });
 }
 
+// What one expert on one rank gets of one token.
+struct RowOfOne {
+  std::vector<int> bits;
+  std::vector<std::uint32_t> scales;
+};
+RowOfOne row_of_one(std::int64_t mode, aclDataType to, const std::vector<float>& values,
+                    const std::vector<float>& factors, std::vector<std::int64_t> shape_of_scales) {
+  RowOfOne row;
+  const EpGroup group(1);
+  group.run([&](int, const Device& device) {
+    const auto hidden = static_cast<std::int64_t>(values.size());
+    std::vector<B16> token;
+    for (const float value : values) token.push_back(B16(value));
+    const Tensor x = Tensor::of<B16>({1, hidden}, token), ids = Tensor::of<std::int32_t>({1, 1}, {0});
+    const Tensor scales = Tensor::of<float>({static_cast<std::int64_t>(factors.size())}, factors);
+    const Tensor rows(to, {1, hidden}, 1), dynamic_scales = Tensor::empty<float>(std::move(shape_of_scales));
+    const Tensor assist = Tensor::empty<std::int32_t>({128}), nums = Tensor::empty<std::int64_t>({1});
+    const Tensor counts = Tensor::empty<std::int32_t>({1});
+    DispatchParams p;
+    p.group = group.name(), p.ranks = 1, p.experts = 1, p.quant_mode = mode, p.x = x, p.ids = ids;
+    p.scales = factors.empty() ? nullptr : static_cast<aclTensor*>(scales);
+    p.expand_x = rows, p.dynamic_scales = dynamic_scales, p.assist = assist, p.nums = nums, p.counts = counts;
+    EXPECT_EQ(oracle::run(p, device), 0) << recent_message();
+    for (const std::uint8_t bits : rows.values<std::uint8_t>()) row.bits.push_back(bits);
+    row.scales = dynamic_scales.values<std::uint32_t>();
+  });
+  return row;
+}
+
+// 448 / 3.5 = 128 and 57344 / 3.5 = 16384: the products are exact.
+TEST(Examples, Fp8Rows) {
+  const RowOfOne e4m3 = row_of_one(2, ACL_FLOAT8_E4M3FN, {3.5f, -1, 0, 0.0078125f}, {}, {1});
+  EXPECT_THAT(e4m3.bits, ElementsAre(0x7E, 0xF0, 0, 0x38));  // 448, -128, 0, 1
+  EXPECT_THAT(e4m3.scales, ElementsAre(0x3C000000u));        // 1 / 128
+  const RowOfOne e5m2 = row_of_one(2, ACL_FLOAT8_E5M2, {3.5f, -1, 0, 0.0078125f}, {}, {1});
+  EXPECT_THAT(e5m2.bits, ElementsAre(0x7B, 0xF4, 0, 0x58));  // 57344, -16384, 0, 128
+  EXPECT_THAT(e5m2.scales, ElementsAre(0x38800000u));        // 1 / 16384
+}
+
+TEST(Examples, RowsByGivenFactors) {
+  const std::vector<float> token{1, -2.5f, 0.3125f, 3};
+  EXPECT_THAT(row_of_one(1, ACL_INT8, token, {20}, {1}).bits, ElementsAre(20, 256 - 50, 6, 60));  // 6.25
+  const RowOfOne each = row_of_one(1, ACL_INT8, token, {2.5f, 100, 8, -50}, {1});
+  EXPECT_THAT(each.bits,
+              ElementsAre(2, 256 - 128, 2, 256 - 128));  // 2.5 goes to even, -250 and -150 to the last
+  EXPECT_THAT(each.scales, ElementsAre(0x5A5A5A5Au));
+}
+
+// A scale is its group's largest element times 1 / 448, neither 3 / 448 nor 1 / (448 / 3).
+TEST(Examples, RowsInGroups) {
+  std::vector<float> token(200, 0.0f);
+  token[7] = -3, token[127] = 1.5f, token[199] = 3;
+  const RowOfOne row = row_of_one(3, ACL_FLOAT8_E4M3FN, token, {}, {1, 2});
+  EXPECT_THAT(row.scales, ElementsAre(0x3bdb6db8u, 0x3bdb6db8u));
+  EXPECT_EQ(row.bits[7], 0xFE);
+  EXPECT_EQ(row.bits[127], 0x76);  // 224
+  EXPECT_EQ(row.bits[128], 0);
+  EXPECT_EQ(row.bits[199], 0x7E);
+}
+
 }  // namespace
 }  // namespace oracle

@@ -17,6 +17,15 @@ namespace {
 
 int below(std::mt19937& random, int n) { return static_cast<int>(random() % static_cast<unsigned>(n)); }
 
+void draw_quantisation(EpShape& shape, std::mt19937& random) {
+  constexpr aclDataType kRows[] = {ACL_FLOAT8_E4M3FN, ACL_FLOAT8_E5M2, ACL_INT8};
+  shape.quantised.mode = below(random, 2) * (1 + below(random, 3));
+  if (shape.quantised.mode >= 2) shape.quantised.to = kRows[below(random, shape.quantised.mode == 3 ? 2 : 3)];
+  if (shape.quantised.mode >= 2 && below(random, 2) == 0) shape.factors = Factors::of_experts;
+  constexpr Factors kFixed[] = {Factors::of_experts, Factors::of_elements, Factors::of_all};
+  if (shape.quantised.mode == 1) shape.factors = kFixed[below(random, 3)];
+}
+
 // A shape with everything drawn: experts per rank, K, odd and even H, shared ranks, special experts, quantisation.
 EpShape draw_shape(int ranks, std::mt19937& random) {
   EpShape shape;
@@ -37,8 +46,7 @@ EpShape draw_shape(int ranks, std::mt19937& random) {
   shape.topk = 1 + below(random, std::min(8, shape.experts + shape.zero + shape.copy + shape.constant));
   constexpr int kWidths[] = {1, 3, 8, 31, 64, 129, 257};
   shape.hidden = kWidths[below(random, 7)];
-  shape.quantized = below(random, 2) == 0;
-  shape.smooth = shape.quantized && below(random, 2) == 0;
+  draw_quantisation(shape, random);
   return shape;
 }
 
@@ -104,9 +112,10 @@ TEST(RandomProblems, MatchThePlainLoopsOnA2) {
       else
         shape.zero = below(random, 3), shape.copy = below(random, 3);
       shape.topk = 1 + below(random, std::min(8, shape.experts + shape.zero + shape.copy));
-      shape.quantized = below(random, 2) == 0;
+      shape.quantised.mode = 2 * below(random, 2);
       const bool hierarchy = *options.algorithm != '\0';
-      shape.smooth = shape.quantized && !hierarchy && below(random, 2) == 0;
+      if (shape.quantised.mode != 0 && !hierarchy && below(random, 2) == 0)
+        shape.factors = Factors::of_experts;
       EpRoundTrip<B16>(shape, std::vector<int>(static_cast<std::size_t>(ranks), 1 + below(random, 9)),
                        hierarchy ? 0 : below(random, 3), of, options)
           .check(group);
@@ -155,7 +164,7 @@ TEST(DispatchCombine, RowsLargerThanTheCaches) {
   EpOptions dense;
   dense.views = false;
   EpShape quantized = plain(2, 8, 8, 2051);
-  quantized.quantized = true;
+  quantized.quantised.mode = 2;
   EpRoundTrip<B16>(quantized, {260, 260}, 0, 5, dense).check(group);             // 8.5 MB of rows
   EpRoundTrip<B16>(plain(2, 2, 1, 8195), {260, 260}, 0, 7, dense).check(group);  // 8.5 MB of rows and of sums
 }
@@ -163,6 +172,25 @@ TEST(DispatchCombine, RowsLargerThanTheCaches) {
 TEST(DispatchCombine, ManyExpertsPerToken) {
   const EpGroup group(2);
   EpRoundTrip<F16>(plain(2, 80, 70, 33), {3, 3}, 2, 6).check(group);
+}
+
+// Every mode with every type of rows that it has, with factors and without.
+TEST(DispatchCombine, EveryQuantisation) {
+  const EpGroup group(3);
+  for (const Quantisation& how : {Quantisation{1, ACL_INT8}, Quantisation{2, ACL_INT8},
+                                  Quantisation{2, ACL_FLOAT8_E4M3FN}, Quantisation{2, ACL_FLOAT8_E5M2},
+                                  Quantisation{3, ACL_FLOAT8_E4M3FN}, Quantisation{3, ACL_FLOAT8_E5M2}})
+    for (const Factors factors :
+         {Factors::none, Factors::of_experts, Factors::of_elements, Factors::of_all}) {
+      if (how.mode == 1 ? factors == Factors::none : factors > Factors::of_experts) continue;
+      for (const int hidden : {1, 130, 256}) {
+        EpShape shape = plain(3, 6, 3, hidden);
+        shape.quantised = how, shape.factors = factors;
+        shape.shared = 1, shape.shared_ranks = 1, shape.experts = 6;
+        EpRoundTrip<B16>(shape, {4, 4, 4}, 0, 9).check(group);
+        EpRoundTrip<F16>(shape, {4, 4, 4}, 2, 10).check(group);
+      }
+    }
 }
 
 // xOut == x when the experts return what they get, there is one of them and it has weight 1.

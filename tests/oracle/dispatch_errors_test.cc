@@ -250,15 +250,11 @@ TEST(DispatchErrors, OnHost) {
          c.algorithm = "ccu", c.mask = c.make(ACL_BOOL, {3, 2});
        }},
       {"TP", kTiling, "TP domain is not supported yet", [](Call& c) { c.tp_ranks = 2; }},
-      {"quantMode 1", kTiling, "not supported yet", [](Call& c) { c.quant_mode = 1; }},
+      {"quantMode 5", kTiling, "not supported yet", [](Call& c) { c.quant_mode = 5; }},
       {"quantMode 4", kTiling, "not supported yet", [](Call& c) { c.quant_mode = 4; }},
       {"FP8 tokens", kTiling, "not supported yet",
        [](Call& c) {
          c.x = c.make(ACL_FLOAT8_E5M2, {3, 8});
-       }},
-      {"FP8 rows", kTiling, "not supported yet",
-       [](Call& c) {
-         c.quant_mode = 2, c.expand_x = c.make(ACL_FLOAT8_E4M3FN, {12, 8});
        }},
       {"INT32 tokens", kTiling, "not supported yet",
        [](Call& c) {
@@ -317,6 +313,81 @@ TEST(DispatchErrors, OnHost) {
   Calls({.quantized = true}).expect(quantised);
 }
 
+// quantMode 1 and 3, and FP8 rows: what a good call of each becomes.
+const Refusal<Call> kFixedScales[] = {
+    {"no scales", kTiling, "be given when quantMode is 1", [](Call& c) { c.scales = nullptr; }},
+    {"scales of 5 elements", kTiling, "(1), (H) or (E, H)",
+     [](Call& c) { c.scales = c.make(ACL_FLOAT, {5}); }},
+    {"scales of other experts", kTiling, "E = 4",
+     [](Call& c) {
+       c.scales = c.make(ACL_FLOAT, {3, 1024});
+     }},
+    {"scales E8M0", kTiling, "scalesOptional is",
+     [](Call& c) { c.scales = c.make(ACL_FLOAT8_E8M0, {1024}); }},
+    {"HIFLOAT8 rows", kTiling, "not supported yet",
+     [](Call& c) {
+       c.expand_x = c.make(ACL_HIFLOAT8, {12, 1024});
+     }},
+    {"FP8 rows", kTiling, "expandXOut is FLOAT8_E5M2",
+     [](Call& c) {
+       c.expand_x = c.make(ACL_FLOAT8_E5M2, {12, 1024});
+     }},
+};
+const Refusal<Call> kGroups[] = {
+    {"no dynamicScales", kNull, "dynamicScalesOut is null", [](Call& c) { c.dynamic_scales = nullptr; }},
+    {"dynamicScales of 1 dimension", kTiling, "ceil(H / 128)",
+     [](Call& c) { c.dynamic_scales = c.make(ACL_FLOAT, {12}); }},
+    {"dynamicScales too narrow", kTiling, "ceil(H / 128)",
+     [](Call& c) {
+       c.dynamic_scales = c.make(ACL_FLOAT, {12, 7});
+     }},
+    {"dynamicScales too short", kTiling, "ceil(H / 128)",
+     [](Call& c) {
+       c.dynamic_scales = c.make(ACL_FLOAT, {11, 8});
+     }},
+    {"dynamicScales E8M0", kTiling, "be FP32",
+     [](Call& c) {
+       c.dynamic_scales = c.make(ACL_FLOAT8_E8M0, {12, 8});
+     }},
+    {"INT8 rows", kTiling, "expandXOut is INT8",
+     [](Call& c) {
+       c.expand_x = c.make(ACL_INT8, {12, 1024});
+     }},
+    {"scales of 1 dimension", kTiling, "have 2 dimensions",
+     [](Call& c) { c.scales = c.make(ACL_FLOAT, {1024}); }},
+};
+constexpr PartSize kWide{.hidden = 1024};
+
+void make_fixed(Call& c) {
+  c.quant_mode = 1, c.expand_x = c.make(ACL_INT8, {12, 1024}), c.scales = c.make(ACL_FLOAT, {1});
+}
+void make_groups(Call& c, aclDataType to = ACL_FLOAT8_E5M2) {
+  c.quant_mode = 3, c.expand_x = c.make(to, {12, 1024}), c.dynamic_scales = c.make(ACL_FLOAT, {12, 8});
+}
+// On the products that have these modes.
+void expect_modes_of_950() {
+  const Calls calls(kWide);
+  const auto good = [&](void (*change)(Call&)) {
+    Call call = calls.good();
+    change(call);
+    return call;
+  };
+  expect_refusals(kFixedScales, [&] { return good(make_fixed); });
+  expect_refusals(kGroups, [&] { return good([](Call& c) { make_groups(c); }); });
+  calls.expect_accepted(make_fixed);
+  calls.expect_accepted([](Call& c) { make_fixed(c), c.scales = c.make(ACL_FLOAT, {1024}); });
+  calls.expect_accepted([](Call& c) {
+    make_fixed(c), c.dynamic_scales = nullptr, c.scales = c.make(ACL_FLOAT, {4, 1024});
+  });
+  for (const aclDataType to : {ACL_FLOAT8_E4M3FN, ACL_FLOAT8_E5M2}) {
+    calls.expect_accepted([&](Call& c) { make_groups(c, to); });
+    calls.expect_accepted([&](Call& c) { make_groups(c, to), c.scales = c.make(ACL_FLOAT, {4, 1024}); });
+    calls.expect_accepted([&](Call& c) { c.quant_mode = 2, c.expand_x = c.make(to, {12, 1024}); });
+  }
+}
+
+TEST(DispatchErrors, OfTheModesOf950OnHost) { expect_modes_of_950(); }
+
 TEST(DispatchErrors, HostAcceptsWhatProductsDoNot) {
   Calls({.tokens = 600, .topk = 20, .hidden = 3, .experts_per_rank = 1100}).expect_accepted([](Call&) {});
   const Calls calls({});
@@ -341,6 +412,10 @@ TEST(DispatchErrors, OnA3) {
       {"hierarchy needs multiples of 16", kTiling, "epWorldSize is 2",
        [](Call& c) { c.algorithm = "hierarchy"; }},
       {"quantMode 1", kTiling, "quantMode is 1", [](Call& c) { c.quant_mode = 1; }},
+      {"FP8 rows", kTiling, "be INT8 when quantMode is 2",
+       [](Call& c) {
+         c.quant_mode = 2, c.expand_x = c.make(ACL_FLOAT8_E4M3FN, {12, 1024});
+       }},
       {"quantMode 3", kTiling, "quantMode is 3", [](Call& c) { c.quant_mode = 3; }},
       {"commAlg of A2", kTiling, "commAlg is \"fullmesh\"", [](Call& c) { c.algorithm = "fullmesh"; }},
       {"commAlg of 950", kTiling, "commAlg is \"ccu\"", [](Call& c) { c.algorithm = "ccu"; }},
@@ -419,7 +494,7 @@ TEST(DispatchErrors, On950) {
   const Refusal<Call> table[] = {
       {"one rank", kTiling, "epWorldSize is 1", [](Call& c) { c.ranks = 1; }},
       {"too many ranks", kTiling, "epWorldSize is 1025", [](Call& c) { c.ranks = 1025; }},
-      {"quantMode 3", kTiling, "not supported yet", [](Call& c) { c.quant_mode = 3; }},
+      {"quantMode 4", kTiling, "not supported yet", [](Call& c) { c.quant_mode = 4; }},
       {"commAlg of A3", kTiling, "commAlg is \"hierarchy\"", [](Call& c) { c.algorithm = "hierarchy"; }},
       {"TP", kTiling, "no TP domain", [](Call& c) { c.tp_ranks = 2; }},
       {"too many experts", kTiling, "moeExpertNum is 1026", [](Call& c) { c.experts = 1026; }},
@@ -435,6 +510,7 @@ TEST(DispatchErrors, On950) {
   calls.expect(table);
   calls.expect(kNulls);
   calls.expect(kOutputs);
+  expect_modes_of_950();
 }
 
 TEST(DispatchErrors, OnA2) {
@@ -445,6 +521,11 @@ TEST(DispatchErrors, OnA2) {
       {"no multiple of 8", kTiling, "epWorldSize is 12", [](Call& c) { c.ranks = 12; }},
       {"TP", kTiling, "no TP domain", [](Call& c) { c.tp_ranks = 2; }},
       {"quantMode 1", kTiling, "quantMode is 1", [](Call& c) { c.quant_mode = 1; }},
+      {"quantMode 3", kTiling, "quantMode is 3", [](Call& c) { c.quant_mode = 3; }},
+      {"FP8 rows", kTiling, "be INT8 when quantMode is 2",
+       [](Call& c) {
+         c.quant_mode = 2, c.expand_x = c.make(ACL_FLOAT8_E4M3FN, {12, 32});
+       }},
       {"constant experts", kTiling, "constExpertNum is 1", [](Call& c) { c.constant = 1; }},
       {"expertScales", kTiling, "expertScalesOptional is null", [](Call& c) { c.weights = nullptr; }},
       {"elasticInfo", kTiling, "elasticInfoOptional", [](Call& c) { c.elastic = c.make(ACL_INT32, {8}); }},

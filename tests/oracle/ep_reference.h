@@ -4,17 +4,28 @@
 #include <cmath>
 #include <vector>
 
+#include "oracle/ep_quantise.h"
 #include "support/numbers.h"
 
 namespace oracle {
+
+// Whose the factors in scalesOptional are.
+enum class Factors { none, of_experts, of_elements, of_all };
 
 // What all ranks agree on.
 struct EpShape {
   int ranks = 1, experts = 1, topk = 1, hidden = 1;
   int shared = 0, shared_ranks = 0;
   int zero = 0, copy = 0, constant = 0;
-  bool quantized = false, smooth = false;
+  Quantisation quantised;
+  Factors factors = Factors::none;
   int global_bs = 0;
+
+  std::vector<std::int64_t> shape_of_factors() const {
+    if (factors == Factors::of_all) return {1};
+    if (factors == Factors::of_elements) return {hidden};
+    return {used_shared() + experts, hidden};
+  }
 
   int local_experts(int rank) const { return rank < shared_ranks ? 1 : experts / (ranks - shared_ranks); }
   int used_shared() const { return shared_ranks > 0 ? shared : 0; }
@@ -41,7 +52,7 @@ struct EpRank {
   int mask_dims = 0;
   std::vector<std::uint8_t> mask;  // [bs] or [bs, K]
   std::vector<float> weights;      // [bs, K]
-  std::vector<float> smooth;       // [shared + experts, H]
+  std::vector<float> factors;      // [shared + experts, H], [H] or [1]
   std::vector<T> shared_x;         // [bs, H]; empty: none
 
   bool slot_active(int t, int k, int topk) const {
@@ -61,8 +72,7 @@ struct ReceivedRow {
   int source, token, slot;  // slot K + s for shared expert s
   int expert;               // -1 - s for shared expert s
   float weight;
-  float scale;                 // when quantised
-  std::vector<std::int8_t> q;  // when quantised
+  QuantisedRow quantised;
 };
 
 template <class T>
@@ -73,24 +83,18 @@ struct Received {
 };
 
 template <class T>
-void quantize(const EpShape& shape, const EpRank<T>& from, ReceivedRow& row) {
+QuantisedRow quantise(const EpShape& shape, const EpRank<T>& from, const ReceivedRow& row) {
+  const int expert = row.expert < 0 ? -1 - row.expert : shape.used_shared() + row.expert;
   std::vector<float> y;
-  float m = 0;
   for (int h = 0; h < shape.hidden; ++h) {
     float value = widen(from.x[static_cast<std::size_t>(row.token * shape.hidden + h)]);
-    if (shape.smooth) {
-      const int factors = row.expert < 0 ? -1 - row.expert : shape.used_shared() + row.expert;
-      value = value * from.smooth[static_cast<std::size_t>(factors * shape.hidden + h)];
-    }
+    if (shape.factors == Factors::of_experts)
+      value = value * from.factors[static_cast<std::size_t>(expert * shape.hidden + h)];
+    if (shape.factors == Factors::of_elements) value = value * from.factors[static_cast<std::size_t>(h)];
+    if (shape.factors == Factors::of_all) value = value * from.factors[0];
     y.push_back(value);
-    m = std::fmax(m, std::fabs(value));
   }
-  const float f = 127.0f / m;
-  row.scale = m == 0 ? 0.0f : 1.0f / f;
-  for (const float value : y) {
-    const float rounded = m == 0 ? 0.0f : std::nearbyint(value * f);
-    row.q.push_back(static_cast<std::int8_t>(std::fmin(127.0f, std::fmax(-128.0f, rounded))));
-  }
+  return quantise(shape.quantised, y);
 }
 
 template <class T>
@@ -102,8 +106,8 @@ Received<T> reference_dispatch(const EpShape& shape, const std::vector<EpRank<T>
       const EpRank<T>& from = ranks[static_cast<std::size_t>(source)];
       for (int t = 0; t < from.bs; ++t) {
         const auto take = [&](int slot, int expert, float weight) {
-          ReceivedRow row{source, t, slot, expert, weight, 0, {}};
-          if (shape.quantized) quantize(shape, from, row);
+          ReceivedRow row{source, t, slot, expert, weight, {}};
+          if (shape.quantised.mode != 0) row.quantised = quantise(shape, from, row);
           received.rows.push_back(std::move(row));
           ++received.rows_of_expert.back();
         };

@@ -34,8 +34,11 @@ class EpRoundTrip {
   // Tokens, ids, masks and weights for the shape; bs[r] tokens on rank r, mask of `mask_dims` dimensions.
   EpRoundTrip(EpShape of, std::vector<int> bs, int mask_dims, std::uint32_t seed, EpOptions with = {})
       : shape(of), options(with), random_(seed), seed_(seed) {
-    const std::vector<float> smooth =
-        floats((shape.used_shared() + shape.experts) * shape.hidden, 0.5f, 2.0f);
+    int count = 1;
+    for (const std::int64_t size : shape.shape_of_factors()) count *= static_cast<int>(size);
+    // With quantMode 1 they are the scales: some elements leave the range of INT8.
+    const std::vector<float> factors =
+        shape.quantised.mode == 1 ? floats(count, 20.0f, 70.0f) : floats(count, 0.5f, 2.0f);
     for (const int tokens : bs) {
       EpRank<T> rank;
       rank.bs = tokens;
@@ -49,7 +52,7 @@ class EpRoundTrip {
       for (int s = 0; mask_dims == 2 && s < tokens * shape.topk; ++s)
         rank.mask.push_back(random_() % 3 != 0 ? 1 : 0);
       rank.weights = floats(tokens * shape.topk, -0.25f, 1.0f);
-      rank.smooth = smooth;
+      rank.factors = factors;
       ranks.push_back(std::move(rank));
     }
     constants = {numbers(shape.constant * shape.hidden), numbers(shape.constant * shape.hidden),
@@ -76,8 +79,9 @@ class EpRoundTrip {
                        std::to_string(shape.experts) + " K " + std::to_string(shape.topk) + " H " +
                        std::to_string(shape.hidden) + " S/R " + std::to_string(shape.shared) + "/" +
                        std::to_string(shape.shared_ranks) + " ZCN " + std::to_string(shape.zero) + "," +
-                       std::to_string(shape.copy) + "," + std::to_string(shape.constant) +
-                       (shape.quantized ? " quantised" : "") + (shape.smooth ? " smooth" : "") + " BS";
+                       std::to_string(shape.copy) + "," + std::to_string(shape.constant) + " quantMode " +
+                       std::to_string(shape.quantised.mode) + " to " + std::to_string(shape.quantised.to) +
+                       " factors " + std::to_string(static_cast<int>(shape.factors)) + " BS";
     for (const auto& rank : ranks) text += " " + std::to_string(rank.bs);
     return text + " mask " + std::to_string(ranks[0].mask_dims);
   }
@@ -142,10 +146,17 @@ class EpRoundTrip {
     Row out;
     const float factor = row.expert < 0 ? 3.0f : 1.0f + 0.125f * static_cast<float>(row.expert);
     for (int h = 0; h < shape.hidden; ++h) {
-      const float value = shape.quantized
-                              ? static_cast<float>(row.q[static_cast<std::size_t>(h)]) * row.scale
-                              : widen(ranks[static_cast<std::size_t>(row.source)]
-                                          .x[static_cast<std::size_t>(row.token * shape.hidden + h)]);
+      const std::size_t i = static_cast<std::size_t>(h);
+      float value;
+      if (shape.quantised.mode == 0) {
+        value = widen(ranks[static_cast<std::size_t>(row.source)]
+                          .x[static_cast<std::size_t>(row.token * shape.hidden + h)]);
+      } else {
+        const int group = h / shape.quantised.width(shape.hidden);
+        value = decode(shape.quantised.to, row.quantised.bits[i]);
+        if (shape.quantised.makes_scales())
+          value = value * row.quantised.scales[static_cast<std::size_t>(group)];
+      }
       out.push_back(T(value * factor));
     }
     return out;
@@ -168,19 +179,21 @@ class EpRoundTrip {
     std::optional<Tensor> mask, smooth, scales, expand_scales;
     if (mine.mask_dims == 1) mask = Tensor::of<std::uint8_t>({bs}, mine.mask, layout(random));
     if (mine.mask_dims == 2) mask = Tensor::of<std::uint8_t>({bs, shape.topk}, mine.mask, layout(random));
-    if (shape.smooth)
-      smooth =
-          Tensor::of<float>({shape.used_shared() + shape.experts, shape.hidden}, mine.smooth, layout(random));
-    if (shape.quantized) scales = Tensor::empty<float>({fit}, layout(random));
+    if (shape.factors != Factors::none)
+      smooth = Tensor::of<float>(shape.shape_of_factors(), mine.factors, layout(random));
+    if (shape.quantised.mode == 2) scales = Tensor::empty<float>({fit}, layout(random));
+    if (shape.quantised.mode == 3)
+      scales = Tensor::empty<float>({fit, shape.quantised.scales_per_row(shape.hidden)}, layout(random));
     if (weights_travel) expand_scales = Tensor::empty<float>({fit}, layout(random));
-    const Tensor rows = shape.quantized ? Tensor::empty<std::int8_t>({fit, shape.hidden}, layout(random))
-                                        : Tensor::empty<T>({fit, shape.hidden}, layout(random));
+    const Tensor rows = shape.quantised.mode != 0
+                            ? Tensor(shape.quantised.to, {fit, shape.hidden}, 1, layout(random))
+                            : Tensor::empty<T>({fit, shape.hidden}, layout(random));
     const Tensor assist = Tensor::empty<std::int32_t>({fit * 128}, layout(random));
     const Tensor nums = Tensor::empty<std::int64_t>({shape.local_experts(me)}, layout(random));
     const Tensor counts =
         Tensor::empty<std::int32_t>({shape.ranks * shape.local_experts(me)}, layout(random));
     const Tensor tp_counts = Tensor::empty<std::int32_t>({1});
-    p.quant_mode = shape.quantized ? 2 : 0;
+    p.quant_mode = shape.quantised.mode;
     p.nums_type = options.types_of_nums && seed_ % 2 == 0 ? 0 : 1;
     p.x = x, p.ids = ids, p.scales = handle(smooth), p.mask = handle(mask),
     p.weights = weights_travel ? static_cast<aclTensor*>(weights) : nullptr;
@@ -238,14 +251,17 @@ class EpRoundTrip {
   void check_rows(int me, const Tensor& rows, const Tensor* scales, const Received<T>& want,
                   std::int64_t fit) const {
     const std::size_t width = static_cast<std::size_t>(shape.hidden), n = want.rows.size();
-    if (shape.quantized) {
-      std::vector<std::int8_t> q(static_cast<std::size_t>(fit) * width, 0x5A);
-      std::vector<std::uint32_t> s(static_cast<std::size_t>(fit), 0x5A5A5A5Au);
+    if (shape.quantised.mode != 0) {
+      const std::size_t per_row = static_cast<std::size_t>(shape.quantised.scales_per_row(shape.hidden));
+      std::vector<std::uint8_t> q(static_cast<std::size_t>(fit) * width, 0x5A);
+      std::vector<std::uint32_t> s(static_cast<std::size_t>(fit) * per_row, 0x5A5A5A5Au);
       for (std::size_t i = 0; i < n; ++i) {
-        std::copy_n(want.rows[i].q.begin(), width, q.begin() + static_cast<std::ptrdiff_t>(i * width));
-        s[i] = bits_of(want.rows[i].scale);
+        const QuantisedRow& row = want.rows[i].quantised;
+        std::copy_n(row.bits.begin(), width, q.begin() + static_cast<std::ptrdiff_t>(i * width));
+        for (std::size_t j = 0; j < per_row; ++j) s[i * per_row + j] = bits_of(row.scales[j]);
       }
-      EXPECT_TRUE(rows.values<std::int8_t>() == q) << describe() << ": expandXOut of rank " << me;
+      EXPECT_TRUE(rows.values<std::uint8_t>() == q) << describe() << ": expandXOut of rank " << me;
+      if (scales == nullptr) return;
       EXPECT_EQ(scales->values<std::uint32_t>(), s) << describe() << ": dynamicScalesOut of rank " << me;
       EXPECT_TRUE(scales->gaps_untouched());
       return;

@@ -73,8 +73,8 @@ class DispatchCall {
     }
     std::byte* offers = plan_.offers.in(workspace_);
     const Rows rows = plan_.expand_x.rows(args_.expand_x, workspace_);
-    const DispatchOffer strides{rows.stride, stride_of(args_.dynamic_scales), stride_of(args_.assist_info),
-                                stride_of(args_.expand_scales)};
+    const DispatchOffer strides{rows.stride, stride_of(args_.dynamic_scales), step_of(args_.dynamic_scales),
+                                stride_of(args_.assist_info), stride_of(args_.expand_scales)};
     for (std::int64_t source = 0; source < ranks; ++source)
       std::memcpy(offers + source * plan_.offer_bytes, &strides, sizeof strides);
     for (std::int64_t local = 0; local < local_experts_; ++local)
@@ -95,7 +95,7 @@ class DispatchCall {
 
   Result<comm::Round> swap_offers(const Status& fits) {
     blocks_[kRows] = {plan_.expand_x.rows(args_.expand_x, workspace_).data, plan_.capacity * row_bytes_};
-    blocks_[kScales] = exposed(args_.dynamic_scales, args_.quantizes());
+    blocks_[kScales] = exposed(args_.dynamic_scales, args_.makes_scales());
     blocks_[kAssist] = exposed(args_.assist_info, plan_.triples);
     blocks_[kWeights] = exposed(args_.expand_scales, args_.weighs());
     return exchange_.round({.message = std::as_bytes(plan_.offers.span_in(workspace_)),
@@ -130,7 +130,8 @@ class DispatchCall {
   void push() {
     const std::int64_t row_work = slots_.per_token() * row_bytes_;
     plan_.x.gather(args_.x, args_.bs(), workspace_);
-    plan_.scales.gather(args_.scales, plan_.layout.scale_rows(), workspace_);
+    const TensorView scales = args_.scale_matrix();
+    plan_.scales.gather(scales, scales.dim(0), workspace_);
     const bool streaming = args_.bs() * row_work * plan_.layout.ranks() > kStreamedBytes;
     parallel_for(args_.bs(), pieces_of(args_.bs(), row_work, kBytesPerTask, plan_.layout.ranks()),
                  [&](Range tokens) {
@@ -161,18 +162,35 @@ class DispatchCall {
     std::byte* const* places = plan_.place_of_slot.in(workspace_);
     if (!args_.quantizes())
       return plan_.copy_rows({x.data, x.stride, row_bytes_, places, slots_.per_token(), streaming}, tokens);
-    const float** smooth = nullptr;
-    if (args_.scales.present()) {
-      smooth = plan_.smooth_of_slot.in(workspace_);
+    kernels::QuantizeRows rows{.rows = x.data,
+                               .row_stride = x.stride,
+                               .dtype = args_.x.dtype,
+                               .hidden = args_.hidden(),
+                               .smooth_of_slot = nullptr,
+                               .place_of_slot = places,
+                               .slots_per_token = slots_.per_token(),
+                               .scale_of_slot = plan_.scale_of_slot.in(workspace_),
+                               .streaming = streaming,
+                               .rule = plan_.rule,
+                               .to = args_.expand_x.dtype};
+    if (args_.scales.rank == 2) {
+      const float** smooth = plan_.smooth_of_slot.in(workspace_);
       find_smooth_factors(tokens, smooth);
+      rows.smooth_of_slot = smooth;
+    } else if (args_.scales.present()) {
+      const auto* factors = reinterpret_cast<const float*>(scale_rows()[0]);
+      if (args_.scales.dim(0) == 1)
+        rows.factor = *factors;
+      else
+        rows.smooth = factors;
     }
-    plan_.quantize_rows({x.data, x.stride, args_.x.dtype, args_.hidden(), smooth, places, slots_.per_token(),
-                         plan_.scale_of_slot.in(workspace_), streaming},
-                        tokens);
+    plan_.quantize_rows(rows, tokens);
   }
 
+  Rows scale_rows() const { return plan_.scales.rows(args_.scale_matrix(), workspace_); }
+
   void find_smooth_factors(Range tokens, const float** smooth) const {
-    const Rows scales = plan_.scales.rows(args_.scales, workspace_);
+    const Rows scales = scale_rows();
     const std::byte* const* places = plan_.place_of_slot.in(workspace_);
     for (std::int64_t t = tokens.begin; t < tokens.end; ++t)
       for (std::int64_t j = 0; j < slots_.per_token(); ++j) {
@@ -202,8 +220,10 @@ class DispatchCall {
                 triple[i];
         }
         if (peer.scales != nullptr)
-          *reinterpret_cast<float*>(peer.scales + row * peer.strides.scale_stride) =
-              plan_.scale_of_slot.in(workspace_)[s];
+          for (std::int64_t i = 0; i < plan_.scales_per_row; ++i)
+            *reinterpret_cast<float*>(peer.scales + row * peer.strides.scale_stride +
+                                      i * peer.strides.scale_step) =
+                plan_.scale_of_slot.in(workspace_)[s * plan_.scales_per_row + i];
         if (peer.weights != nullptr && args_.expert_scales.present())
           *reinterpret_cast<float*>(peer.weights + row * peer.strides.weight_stride) =
               j < slots_.topk() ? args_.expert_scales.at<float>(t, j) : 1.0f;
@@ -239,9 +259,12 @@ class DispatchCall {
   static std::int64_t stride_of(const TensorView& view) {
     return view.present() ? view.row_stride_bytes() : 0;
   }
+  static std::int64_t step_of(const TensorView& view) {
+    return view.rank == 2 ? bytes_of(view.dtype, view.strides[1]) : 0;
+  }
   static comm::Exposed exposed(const TensorView& view, bool used) {
     if (!used || !view.present()) return {};
-    return {view.begin(), view.dim(0) * bytes_of(view.dtype, 1)};
+    return {view.begin(), bytes_of(view.dtype, view.numel())};
   }
 
   static constexpr std::int64_t kMostRows = INT32_MAX;  // that counts and triples can number
@@ -257,11 +280,17 @@ class DispatchCall {
   std::array<comm::Exposed, 4> blocks_;  // peers read it until the last round
 };
 
+kernels::QuantRule rule_of(const DispatchArgs& args) {
+  using kernels::QuantRule;
+  if (args.quant_mode == 3) return QuantRule::groups;
+  return args.quant_mode == 2 ? QuantRule::times_127 : QuantRule::fixed;
+}
+
 // Rows that all the outputs of a receiver have room for.
 std::int64_t rows_that_fit(const DispatchArgs& args, bool triples) {
   std::int64_t rows = std::min<std::int64_t>(args.expand_x.dim(0), INT32_MAX);
   if (triples) rows = std::min(rows, args.assist_info.dim(0) / 3);
-  if (args.quantizes()) rows = std::min(rows, args.dynamic_scales.dim(0));
+  if (args.makes_scales()) rows = std::min(rows, args.dynamic_scales.dim(0));
   if (args.weighs()) rows = std::min(rows, args.expand_scales.dim(0));
   return rows;
 }
@@ -281,6 +310,8 @@ Result<Dispatch::Plan> Dispatch::plan(const char* function, const Args& args) {
   plan.policy = slot_policy();
   plan.triples = product() != Product::a2;
   plan.zero_tail = plan.algorithm == CommAlg::hierarchy && product() != Product::host;
+  plan.rule = rule_of(args);
+  plan.scales_per_row = kernels::QuantizeRows::scales_per_row(plan.rule, args.hidden());
   plan.capacity = rows_that_fit(args, plan.triples);
   if (args.quantizes())
     plan.quantize_rows = kernels::quantize_rows_variants().front().run;
@@ -293,7 +324,8 @@ Result<Dispatch::Plan> Dispatch::plan(const char* function, const Args& args) {
   plan.offer_bytes = static_cast<std::int64_t>(sizeof(DispatchOffer)) + (first_rows + 7) / 8 * 8;
   Scratch scratch;
   plan.x = DenseRows(args.x, args.bs(), scratch);
-  plan.scales = DenseRows(args.scales, layout.scale_rows(), scratch);
+  const TensorView scales = args.scale_matrix();
+  plan.scales = DenseRows(scales, scales.dim(0), scratch);
   plan.expand_x = DenseRows(args.expand_x, plan.capacity, scratch);
   plan.targets = scratch.add<Target>(slots);
   plan.send_counts = scratch.add<std::int32_t>(layout.destinations());
@@ -302,8 +334,8 @@ Result<Dispatch::Plan> Dispatch::plan(const char* function, const Args& args) {
   plan.peers = scratch.add<DispatchPeer>(layout.ranks());
   plan.first_row = scratch.add<std::int32_t>(layout.destinations());
   plan.place_of_slot = scratch.add<std::byte*>(slots);
-  if (args.scales.present()) plan.smooth_of_slot = scratch.add<const float*>(slots);
-  if (args.quantizes()) plan.scale_of_slot = scratch.add<float>(slots);
+  if (args.scales.rank == 2) plan.smooth_of_slot = scratch.add<const float*>(slots);
+  plan.scale_of_slot = scratch.add<float>(slots * plan.scales_per_row);
   plan.workspace_bytes = scratch.bytes();
   return plan;
 }

@@ -23,15 +23,23 @@ struct DispatchArgs : EpAttributes {
   std::int64_t topk() const { return expert_ids.dim(1); }
   std::int64_t hidden() const { return x.dim(1); }
   bool quantizes() const { return quant_mode != 0; }
-  bool makes_scales() const { return quant_mode >= 2; }  // which travel to dynamicScalesOut
-  bool smooths() const { return scales.present() && (scales.rank == 2 || quant_mode >= 2); }
+  bool makes_scales() const { return quant_mode >= 2; }  // which go to dynamicScalesOut
   bool weighs() const { return expert_scales.present() && expand_scales.present(); }
+  // scalesOptional as a matrix: a row per expert, or one for all of them.
+  TensorView scale_matrix() const {
+    TensorView matrix = scales;
+    if (scales.rank != 1) return matrix;
+    matrix.rank = 2;
+    matrix.shape[0] = 1, matrix.shape[1] = scales.shape[0];
+    matrix.strides[0] = 0, matrix.strides[1] = scales.strides[0];
+    return matrix;
+  }
 };
 
 // What a receiver tells each source: how its outputs lie, and (behind it) the first row of each local
 // expert's part.
 struct DispatchOffer {
-  std::int64_t row_stride, scale_stride, assist_stride, weight_stride;
+  std::int64_t row_stride, scale_stride, scale_step, assist_stride, weight_stride;
 };
 
 // Where a peer's outputs are; null: not to be written.
@@ -58,6 +66,8 @@ struct Dispatch {
     std::int64_t offer_bytes = 0;  // one DispatchOffer and its first rows
     kernels::CopyRowsFn copy_rows = nullptr;
     kernels::QuantizeRowsFn quantize_rows = nullptr;
+    kernels::QuantRule rule{};
+    std::int64_t scales_per_row = 0;
 
     DenseRows x, scales, expand_x;
     Part<Target> targets;               // [BS * slots per token]
@@ -67,8 +77,8 @@ struct Dispatch {
     Part<DispatchPeer> peers;           // [W]
     Part<std::int32_t> first_row;       // [destinations] of my rows at the receiver
     Part<std::byte*> place_of_slot;     // [BS * slots per token]
-    Part<const float*> smooth_of_slot;  // the same, where there are smooth factors
-    Part<float> scale_of_slot;          // the same, when quantising
+    Part<const float*> smooth_of_slot;  // the same, where experts have smooth factors of their own
+    Part<float> scale_of_slot;          // the same times scales_per_row
   };
 
   static const contract::Contract kContract;

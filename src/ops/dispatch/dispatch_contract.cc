@@ -14,7 +14,8 @@ constexpr Dtypes kFp8 = kE5M2 | kE4M3, kFp4 = kE2M1 | kE1M2;
 constexpr Param kParams[] = {
     in<&A::x>("x", kHalves | kINT32 | kHIF8 | kFp8 | kFp4, "BS, H", "tokens of this rank"),
     in<&A::expert_ids>("expertIds", kINT32, "BS, K", "expert of each slot"),
-    in<&A::scales>("scalesOptional", kFP32 | kE8M0, "E, H", "smooth factors per expert, for quantMode 2")
+    in<&A::scales>("scalesOptional", kFP32 | kE8M0, "E, H | *",
+                   "factors of the elements per expert; for all of them with quantMode 1")
         .optional(),
     in<&A::active_mask>("xActiveMaskOptional", kBOOL, "BS | BS, K", "active tokens (trues first), or slots")
         .optional(),
@@ -34,7 +35,7 @@ constexpr Param kParams[] = {
     attribute<&A::expert_shard_type>("expertShardType", "0: shared experts come first"),
     attribute<&A::shared_expert_num>("sharedExpertNum", "shared experts"),
     attribute<&A::shared_expert_rank_num>("sharedExpertRankNum", "ranks set aside for shared experts"),
-    attribute<&A::quant_mode>("quantMode", "0 none, 2 int8 with a scale per token"),
+    attribute<&A::quant_mode>("quantMode", "0 none, 1 given scales, 2 a scale per row, 3 per 128 elements"),
     attribute<&A::global_bs>("globalBs",
                              "0: all ranks have the same BS; else the largest BS times epWorldSize"),
     attribute<&A::expert_token_nums_type>("expertTokenNumsType", "0 prefix sums, 1 counts"),
@@ -44,7 +45,7 @@ constexpr Param kParams[] = {
     attribute<&A::const_expert_num>("constExpertNum", "experts that mix the token with a vector"),
     out<&A::expand_x>("expandXOut", kHalves | kINT8 | kINT32 | kHIF8 | kFp8 | kFp4, ">= A, H",
                       "received rows by local expert, source rank, token"),
-    out<&A::dynamic_scales>("dynamicScalesOut", kFP32 | kE8M0, "", "scale of each received row").optional(),
+    out<&A::dynamic_scales>("dynamicScalesOut", kFP32 | kE8M0, "", "scales of each received row").optional(),
     out<&A::assist_info>("assistInfoForCombineOut", kINT32, ">= P", "for combine: where each row came from"),
     out<&A::expert_token_nums>("expertTokenNumsOut", kINT64, ">= L", "rows of each local expert"),
     out<&A::ep_recv_counts>("epRecvCountsOut", kINT32, ">= W*L",
@@ -80,6 +81,10 @@ constexpr auto kFirstRules = std::to_array<Rule>({
         [](const A& a) { return a.quant_mode != 2 || a.dynamic_scales.present(); },
         "pass an FP32 tensor of A elements", ACLNN_ERR_PARAM_NULLPTR),
     rule<A>(
+        Stage::nulls, kHost | k950, "dynamicScalesOut", "be given when quantMode is 3",
+        [](const A& a) { return a.quant_mode != 3 || a.dynamic_scales.present(); },
+        "pass an FP32 tensor of shape (A, ceil(H / 128))", ACLNN_ERR_PARAM_NULLPTR),
+    rule<A>(
         Stage::nulls, kEverywhere, "x", "not be INT32 while scalesOptional or dynamicScalesOut is null",
         [](const A& a) {
           return a.x.dtype != ACL_INT32 || (a.scales.present() && a.dynamic_scales.present());
@@ -108,8 +113,9 @@ constexpr auto kAttributeRules = std::to_array<Rule>({
     rule<A>(Stage::attributes, kHost | k950, "quantMode", "be in [0, 5]",
             [](const A& a) { return in_range(a.quant_mode, 0, 5); }),
     rule<A>(
-        Stage::attributes, kHost | k950, "quantMode", "be 0 or 2, as the other modes are not supported yet",
-        [](const A& a) { return a.quant_mode == 0 || a.quant_mode == 2; }, "use one of these"),
+        Stage::attributes, kHost | k950, "quantMode",
+        "be in [0, 3], as the other modes are not supported yet",
+        [](const A& a) { return in_range(a.quant_mode, 0, 3); }, "use one of these"),
     rule<A>(Stage::attributes, kEverywhere, "expertTokenNumsType", "be 0 or 1",
             [](const A& a) { return in_range(a.expert_token_nums_type, 0, 1); }),
     rule<A>(Stage::attributes, kHost, "commAlg",
@@ -145,15 +151,27 @@ constexpr auto kAttributeRules = std::to_array<Rule>({
             [](const A& a) { return !a.quantizes() || a.expand_x.dtype == ACL_INT8; }),
     rule<A>(
         Stage::attributes, kHost | k950, "expandXOut",
-        "be INT8 when quantMode is 2, as FP8 rows are not supported yet",
-        [](const A& a) { return !a.quantizes() || a.expand_x.dtype == ACL_INT8; }, "make expandXOut INT8"),
-    rule<A>(Stage::attributes, kEverywhere, "dynamicScalesOut", "be FP32 when quantMode is 2",
-            [](const A& a) { return !a.quantizes() || a.dynamic_scales.dtype == ACL_FLOAT; }),
+        "be INT8 when quantMode is 1, as HIFLOAT8 rows are not supported yet",
+        [](const A& a) { return a.quant_mode != 1 || a.expand_x.dtype == ACL_INT8; }, "make expandXOut INT8"),
+    rule<A>(Stage::attributes, kHost | k950, "expandXOut",
+            "be INT8, FLOAT8_E4M3FN or FLOAT8_E5M2 when quantMode is 2",
+            [](const A& a) { return a.quant_mode != 2 || (kINT8 | kFp8).has(a.expand_x.dtype); }),
+    rule<A>(Stage::attributes, kHost | k950, "expandXOut",
+            "be FLOAT8_E4M3FN or FLOAT8_E5M2 when quantMode is 3",
+            [](const A& a) { return a.quant_mode != 3 || kFp8.has(a.expand_x.dtype); }),
+    rule<A>(Stage::attributes, kEverywhere, "dynamicScalesOut", "be FP32 when quantMode is 2 or 3",
+            [](const A& a) { return !a.makes_scales() || a.dynamic_scales.dtype == ACL_FLOAT; }),
     rule<A>(
         Stage::attributes, kEverywhere, "scalesOptional", "be null when quantMode is 0 and x is FP16 or BF16",
         [](const A& a) { return a.quantizes() || !a.scales.present(); }, "pass no scales, or quantMode 2"),
-    rule<A>(Stage::attributes, kEverywhere, "scalesOptional", "be FP32 when quantMode is 2",
+    rule<A>(
+        Stage::attributes, kHost | k950, "scalesOptional", "be given when quantMode is 1",
+        [](const A& a) { return a.quant_mode != 1 || a.scales.present(); },
+        "pass one factor, H of them, or H for each expert"),
+    rule<A>(Stage::attributes, kEverywhere, "scalesOptional", "be FP32 when quantMode is 1, 2 or 3",
             [](const A& a) { return !a.scales.present() || a.scales.dtype == ACL_FLOAT; }),
+    rule<A>(Stage::attributes, kEverywhere, "scalesOptional", "have 2 dimensions when quantMode is 2 or 3",
+            [](const A& a) { return !a.makes_scales() || !a.scales.present() || a.scales.rank == 2; }),
     rule<A>(Stage::attributes, kA2 | kA3, "scalesOptional", "be null with the hierarchy algorithm",
             [](const A& a) { return !is_hierarchy(a) || !a.scales.present(); }),
     rule<A>(
@@ -184,8 +202,20 @@ constexpr auto kShapeRules = std::to_array<Rule>({
             [](const A& a) { return a.expert_token_nums.dim(0) == EpLayout(a).experts_on(a.ep_rank_id); }),
     rule<A>(Stage::shapes, kEverywhere, "dynamicScalesOut", "have shape (>= A) when quantMode is 2",
             [](const A& a) {
-              return !a.quantizes() ||
+              return a.quant_mode != 2 ||
                      (a.dynamic_scales.rank == 1 && a.dynamic_scales.dim(0) >= required_rows(a));
+            }),
+    rule<A>(Stage::shapes, kHost | k950, "dynamicScalesOut",
+            "have shape (>= A, ceil(H / 128)) when quantMode is 3",
+            [](const A& a) {
+              return a.quant_mode != 3 ||
+                     (a.dynamic_scales.rank == 2 && a.dynamic_scales.dim(0) >= required_rows(a) &&
+                      a.dynamic_scales.dim(1) == (a.hidden() + 127) / 128);
+            }),
+    rule<A>(Stage::shapes, kHost | k950, "scalesOptional",
+            "have shape (1), (H) or (E, H) when quantMode is 1",
+            [](const A& a) {
+              return a.scales.rank != 1 || a.scales.dim(0) == 1 || a.scales.dim(0) == a.hidden();
             }),
     rule<A>(Stage::shapes, kEverywhere, "expandScalesOut",
             "have at least A elements when expertScalesOptional is given",
