@@ -1,56 +1,10 @@
 // Moeyard. SPDX-License-Identifier: Apache-2.0
 // What the first phase of aclnnMoeDistributeDispatchV4 refuses, row by row, on every product.
-#include <memory>
-
-#include "oracle/ep_part.h"
-#include "support/refusals.h"
+#include "oracle/dispatch_error_calls.h"
 #include "support/rerun.h"
 
 namespace oracle {
 namespace {
-
-constexpr int kNull = 161001, kInvalid = 161002, kTiling = 561002;
-
-// A good call of rank 0 of two, and whatever tensors spoil it.
-struct Call : DispatchParams {
-  std::shared_ptr<EpPart> part;
-  std::vector<std::shared_ptr<Tensor>> kept;
-
-  aclnnStatus phase_one(std::uint64_t* size, aclOpExecutor** executor) { return plan(*this, size, executor); }
-  aclTensor* make(aclDataType dtype, std::vector<std::int64_t> shape, Layout layout = Layout::dense) {
-    kept.push_back(std::make_shared<Tensor>(dtype, std::move(shape), 8, layout));
-    return *kept.back();
-  }
-};
-
-class Calls {
- public:
-  explicit Calls(PartSize size, int ranks = 2) : group(ranks), size_(size) {}
-  Call good() const {
-    Call call;
-    call.part = std::make_shared<EpPart>(group, 0, size_);
-    static_cast<DispatchParams&>(call) = call.part->dispatch;
-    return call;
-  }
-  template <std::size_t kCount>
-  void expect(const Refusal<Call> (&table)[kCount]) const {
-    Call call = good();
-    EXPECT_EQ(plan_only(static_cast<DispatchParams&>(call)), 0) << recent_message();
-    expect_refusals(table, [this] { return good(); });
-  }
-  // What the products that are not in a table accept.
-  void expect_accepted(const std::function<void(Call&)>& change) const {
-    Call call = good();
-    change(call);
-    EXPECT_EQ(plan_only(static_cast<DispatchParams&>(call)), 0) << recent_message();
-  }
-
-  const Device device;
-  const EpGroup group;
-
- private:
-  const PartSize size_;
-};
 
 const std::string kLongName(128, 'g');
 
@@ -313,81 +267,6 @@ TEST(DispatchErrors, OnHost) {
   Calls({.quantized = true}).expect(quantised);
 }
 
-// quantMode 1 and 3, and FP8 rows: what a good call of each becomes.
-const Refusal<Call> kFixedScales[] = {
-    {"no scales", kTiling, "be given when quantMode is 1", [](Call& c) { c.scales = nullptr; }},
-    {"scales of 5 elements", kTiling, "(1), (H) or (E, H)",
-     [](Call& c) { c.scales = c.make(ACL_FLOAT, {5}); }},
-    {"scales of other experts", kTiling, "E = 4",
-     [](Call& c) {
-       c.scales = c.make(ACL_FLOAT, {3, 1024});
-     }},
-    {"scales E8M0", kTiling, "scalesOptional is",
-     [](Call& c) { c.scales = c.make(ACL_FLOAT8_E8M0, {1024}); }},
-    {"HIFLOAT8 rows", kTiling, "not supported yet",
-     [](Call& c) {
-       c.expand_x = c.make(ACL_HIFLOAT8, {12, 1024});
-     }},
-    {"FP8 rows", kTiling, "expandXOut is FLOAT8_E5M2",
-     [](Call& c) {
-       c.expand_x = c.make(ACL_FLOAT8_E5M2, {12, 1024});
-     }},
-};
-const Refusal<Call> kGroups[] = {
-    {"no dynamicScales", kNull, "dynamicScalesOut is null", [](Call& c) { c.dynamic_scales = nullptr; }},
-    {"dynamicScales of 1 dimension", kTiling, "ceil(H / 128)",
-     [](Call& c) { c.dynamic_scales = c.make(ACL_FLOAT, {12}); }},
-    {"dynamicScales too narrow", kTiling, "ceil(H / 128)",
-     [](Call& c) {
-       c.dynamic_scales = c.make(ACL_FLOAT, {12, 7});
-     }},
-    {"dynamicScales too short", kTiling, "ceil(H / 128)",
-     [](Call& c) {
-       c.dynamic_scales = c.make(ACL_FLOAT, {11, 8});
-     }},
-    {"dynamicScales E8M0", kTiling, "be FP32",
-     [](Call& c) {
-       c.dynamic_scales = c.make(ACL_FLOAT8_E8M0, {12, 8});
-     }},
-    {"INT8 rows", kTiling, "expandXOut is INT8",
-     [](Call& c) {
-       c.expand_x = c.make(ACL_INT8, {12, 1024});
-     }},
-    {"scales of 1 dimension", kTiling, "have 2 dimensions",
-     [](Call& c) { c.scales = c.make(ACL_FLOAT, {1024}); }},
-};
-constexpr PartSize kWide{.hidden = 1024};
-
-void make_fixed(Call& c) {
-  c.quant_mode = 1, c.expand_x = c.make(ACL_INT8, {12, 1024}), c.scales = c.make(ACL_FLOAT, {1});
-}
-void make_groups(Call& c, aclDataType to = ACL_FLOAT8_E5M2) {
-  c.quant_mode = 3, c.expand_x = c.make(to, {12, 1024}), c.dynamic_scales = c.make(ACL_FLOAT, {12, 8});
-}
-// On the products that have these modes.
-void expect_modes_of_950() {
-  const Calls calls(kWide);
-  const auto good = [&](void (*change)(Call&)) {
-    Call call = calls.good();
-    change(call);
-    return call;
-  };
-  expect_refusals(kFixedScales, [&] { return good(make_fixed); });
-  expect_refusals(kGroups, [&] { return good([](Call& c) { make_groups(c); }); });
-  calls.expect_accepted(make_fixed);
-  calls.expect_accepted([](Call& c) { make_fixed(c), c.scales = c.make(ACL_FLOAT, {1024}); });
-  calls.expect_accepted([](Call& c) {
-    make_fixed(c), c.dynamic_scales = nullptr, c.scales = c.make(ACL_FLOAT, {4, 1024});
-  });
-  for (const aclDataType to : {ACL_FLOAT8_E4M3FN, ACL_FLOAT8_E5M2}) {
-    calls.expect_accepted([&](Call& c) { make_groups(c, to); });
-    calls.expect_accepted([&](Call& c) { make_groups(c, to), c.scales = c.make(ACL_FLOAT, {4, 1024}); });
-    calls.expect_accepted([&](Call& c) { c.quant_mode = 2, c.expand_x = c.make(to, {12, 1024}); });
-  }
-}
-
-TEST(DispatchErrors, OfTheModesOf950OnHost) { expect_modes_of_950(); }
-
 TEST(DispatchErrors, HostAcceptsWhatProductsDoNot) {
   Calls({.tokens = 600, .topk = 20, .hidden = 3, .experts_per_rank = 1100}).expect_accepted([](Call&) {});
   const Calls calls({});
@@ -510,7 +389,6 @@ TEST(DispatchErrors, On950) {
   calls.expect(table);
   calls.expect(kNulls);
   calls.expect(kOutputs);
-  expect_modes_of_950();
 }
 
 TEST(DispatchErrors, OnA2) {
