@@ -16,6 +16,22 @@ TensorView::Extent TensorView::extent() const {
   return reach;
 }
 
+bool TensorView::within(std::int64_t limit) const {
+  const auto below = [limit](std::int64_t value) { return -limit < value && value < limit; };
+  if (!below(offset)) return false;
+  std::int64_t elements = 1, reach = std::abs(offset);
+  for (int axis = 0; axis < std::min(rank, kMaxRank); ++axis) {
+    const std::int64_t size = std::max<std::int64_t>(shape[axis], 1);
+    std::int64_t last;
+    if (!below(strides[axis])) return false;
+    if (__builtin_mul_overflow(elements, size, &elements) || elements >= limit) return false;
+    if (__builtin_mul_overflow(size - 1, std::abs(strides[axis]), &last) || last >= limit) return false;
+    reach += last;
+    if (reach >= limit) return false;
+  }
+  return true;
+}
+
 bool TensorView::overlaps_itself() const {
   // Axes by rising stride: each must step over everything that the smaller ones reach.
   std::int64_t axis_stride[kMaxRank];

@@ -36,7 +36,7 @@ struct TensorView {
 
   std::int64_t numel() const {  // 1 for a scalar tensor
     std::int64_t n = 1;
-    for (int axis = 0; axis < rank; ++axis) n *= shape[axis];
+    for (const std::int64_t size : dims()) n *= size;
     return n;
   }
   // Whether the elements lie one after the other in row-major order (axes of one element don't matter).
@@ -46,7 +46,7 @@ struct TensorView {
     std::int64_t expected = 1;
     for (int axis = rank - 1; axis >= first; --axis) {
       if (shape[axis] != 1 && strides[axis] != expected) return false;
-      expected *= shape[axis];
+      if (__builtin_mul_overflow(expected, shape[axis], &expected)) return false;
     }
     return true;
   }
@@ -75,6 +75,10 @@ struct TensorView {
     std::int64_t low, high;
   };
   Extent extent() const;
+
+  // Whether sizes, strides, offset and all that follows from them stay below `limit` elements, so that arithmetic with them
+  // cannot overflow. A size of 0 counts as 1: no other size hides behind it.
+  bool within(std::int64_t limit) const;
 
   // Whether two different indices may reach the same element (a broadcast view, say). Exact for views made by
   // slicing and transposing; other overlaps of strides count as overlapping, too.

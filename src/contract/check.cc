@@ -23,6 +23,7 @@ struct Compiled {
 namespace {
 
 constexpr std::size_t kMostNames = 64;
+constexpr std::int64_t kMostElements = INT64_C(1) << 56;  // their bits can still be counted
 using Values = std::array<std::optional<std::int64_t>, kMostNames>;
 
 const Param* find_param(const Description& about, std::string_view name) {
@@ -138,10 +139,10 @@ class Checker {
       return refuse(ACLNN_ERR_PARAM_INVALID, param, view, "have at most 8 dimensions");
     for (const std::int64_t size : view.dims())
       if (size < 0) return refuse(ACLNN_ERR_PARAM_INVALID, param, view, "have no negative dimension");
-    std::int64_t elements = 1;
-    for (const std::int64_t size : view.dims())
-      if (__builtin_mul_overflow(elements, size, &elements) || elements > (INT64_C(1) << 56))
-        return refuse(ACLNN_ERR_PARAM_INVALID, param, view, "have fewer than 2^56 elements");
+    if (!view.within(kMostElements))
+      return refuse(ACLNN_ERR_PARAM_INVALID, param, view,
+                    "have fewer than 2^56 elements (a dimension of 0 counted as 1), and strides and an offset "
+                    "that stay within as many");
     return {};
   }
 

@@ -202,6 +202,21 @@ TEST_F(CheckTest, RefusesMalformedTensors) {
   args.x.shape[0] = args.x.shape[1] = INT64_C(1) << 40;
   expect(161002, "fewer than 2^56 elements");
   SetUp();
+  args.x.shape[0] = 0;  // behind which no other size may hide
+  args.x.shape[1] = INT64_MAX;
+  expect(161002, "fewer than 2^56 elements");
+  for (const std::int64_t wild : {INT64_MAX, INT64_MIN, INT64_C(1) << 56}) {
+    SetUp();
+    args.x.strides[0] = wild;
+    expect(161002, "strides and an offset that stay within as many");
+    SetUp();
+    args.x.offset = wild;
+    expect(161002, "strides and an offset that stay within as many");
+  }
+  SetUp();
+  args.x.strides[0] = args.x.strides[1] = INT64_C(1) << 54;  // 2 * 2^54 + 7 * 2^54 elements
+  expect(161002, "strides and an offset that stay within as many");
+  SetUp();
   args.x.format = ACL_FORMAT_FRACTAL_NZ;
   expect(161002, "FRACTAL_NZ");
 }
