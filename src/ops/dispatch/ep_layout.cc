@@ -11,7 +11,8 @@ namespace moeyard::ops {
 
 namespace {
 
-constexpr std::int64_t kMostTokens = INT64_C(1) << 32;
+constexpr std::int64_t kMostTokens = INT64_C(1) << 31;
+constexpr std::int64_t kMostRows = INT64_C(1) << 40;  // no memory holds more, and multiples of it can be told
 
 bool is_set_to(const char* variable, std::string_view wanted) {
   const char* value = std::getenv(variable);
@@ -53,7 +54,7 @@ std::int64_t EpLayout::capacity(std::int64_t rank, std::int64_t tokens, std::int
                                 std::int64_t global_bs) const {
   // globalBs may be anything: beyond what any memory holds, more makes no difference.
   const std::int64_t all_tokens = std::min(global_bs != 0 ? global_bs : tokens * ranks_, kMostTokens);
-  if (rank >= shared_ranks_) return all_tokens * std::min(local_moe_experts_, topk);
+  if (rank >= shared_ranks_) return std::min(all_tokens * std::min(local_moe_experts_, topk), kMostRows);
   return all_tokens / std::max<std::int64_t>(ranks_, 1) * ((ranks_ + replicas_ - 1) / replicas_);
 }
 

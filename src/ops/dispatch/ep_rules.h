@@ -2,6 +2,7 @@
 //
 // What dispatch and combine demand alike of the attributes that they share, as rules of their contracts.
 #pragma once
+#include <algorithm>
 #include <array>
 
 #include "comm/registry.h"
@@ -52,6 +53,8 @@ constexpr auto attribute_rules() {
   return std::to_array<Rule>({
       rule<A>(Stage::attributes, kHost, "epWorldSize", "be at least 1",
               [](const A& a) { return a.ep_world_size >= 1; }),
+      rule<A>(Stage::attributes, kHost, "epWorldSize", "be below 2^31",
+              [](const A& a) { return a.ep_world_size <= kMaxInt32; }),
       rule<A>(Stage::attributes, kA2, "epWorldSize",
               "be in [1, 384], with more than 8 ranks a multiple of 8, and at most 64 with the hierarchy "
               "algorithm",
@@ -143,6 +146,14 @@ constexpr auto group_rules() {
   });
 }
 
+// Slots are numbered by 32 bits; more could not be multiplied by epWorldSize either.
+template <class A>
+bool slots_can_be_numbered(const A& a) {
+  std::int64_t per_token, slots;
+  return !__builtin_add_overflow(a.topk(), a.shared_expert_num, &per_token) &&
+         !__builtin_mul_overflow(a.bs(), std::max<std::int64_t>(per_token, 1), &slots) && slots <= kMaxInt32;
+}
+
 // Those that know the tensors' shapes.
 template <class A>
 constexpr auto shape_rules() {
@@ -190,6 +201,9 @@ constexpr auto shape_rules() {
 template <class A>
 constexpr auto token_rules() {
   return std::to_array<Rule>({
+      rule<A>(Stage::attributes, kEverywhere, "expertIds",
+              "have fewer than 2^31 slots, BS * (K + sharedExpertNum)",
+              [](const A& a) { return slots_can_be_numbered(a); }),
       rule<A>(
           Stage::attributes, kEverywhere, "globalBs",
           "be 0, or a multiple of epWorldSize and at least BS * epWorldSize",
