@@ -42,6 +42,7 @@ struct Param {
   std::string_view same_dtype_as = {};
   bool dense = false;        // an output that CANN documents as contiguous-only
   bool format_free = false;  // its format is not looked at
+  bool in_place = false;     // an output that may be the same tensor as an input
 
   constexpr Param optional() const {
     Param changed = *this;
@@ -56,6 +57,11 @@ struct Param {
   constexpr Param any_format() const {
     Param changed = *this;
     changed.format_free = true;
+    return changed;
+  }
+  constexpr Param or_in_place() const {
+    Param changed = *this;
+    changed.in_place = true;
     return changed;
   }
   constexpr Param contiguous_only() const {

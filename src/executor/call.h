@@ -67,6 +67,9 @@ class PlannedCall {
 Status check_outputs(const char* function, const std::uint64_t* workspace_size, aclOpExecutor** executor);
 Status check_addresses(const char* function, const contract::Contract& contract, void* args,
                        bool null_is_wrong);
+// No output lies where an input does: data that is checked before it is used would change in between. Speaks of tensors
+// without gaps whose addresses are known; others may lie between each other.
+Status check_overlaps(const char* function, const contract::Contract& contract, void* args);
 aclOpExecutor* make_executor(std::unique_ptr<PlannedCall> call);
 
 // Phase two of every operator.
@@ -121,6 +124,7 @@ template <class Op>
 Result<typename Op::Plan> check_and_plan(const char* function, typename Op::Args& args) {
   MOEYARD_TRY(contract::check(Op::kContract, function, &args));
   MOEYARD_TRY(check_addresses(function, Op::kContract, &args, false));
+  MOEYARD_TRY(check_overlaps(function, Op::kContract, &args));
   return Op::plan(function, args);
 }
 

@@ -1,7 +1,10 @@
 // Moeyard. SPDX-License-Identifier: Apache-2.0
 #include "executor/executor.h"
 
+#include <algorithm>
+#include <array>
 #include <cstring>
+#include <vector>
 
 #include "base/settings.h"
 #include "runtime/block_map.h"
@@ -39,6 +42,47 @@ Status check_addresses(const char* function, const contract::Contract& contract,
                   function, param.name, view.describe(), static_cast<const void*>(view.data), why);
   });
   return status;
+}
+
+namespace {
+
+struct Reach {
+  const contract::Param* param;
+  const TensorView* view;
+  const std::byte* begin;
+  const std::byte* end;
+};
+
+bool is_same_tensor(const TensorView& a, const TensorView& b) {
+  return a.begin() == b.begin() && bytes_of(a.dtype, 1) == bytes_of(b.dtype, 1) &&
+         std::ranges::equal(a.dims(), b.dims());
+}
+
+}  // namespace
+
+Status check_overlaps(const char* function, const contract::Contract& contract, void* args) {
+  thread_local std::vector<Reach> inputs, outputs;
+  inputs.clear();
+  outputs.clear();
+  contract::for_each_tensor(contract, args, [](const contract::Param& param, const TensorView& view) {
+    if (!view.present() || view.data == nullptr || view.numel() == 0 || !view.contiguous()) return;
+    const std::byte* begin = view.begin();
+    const Reach reach{&param, &view, begin, begin + bytes_of(view.dtype, view.numel())};
+    if (param.direction == contract::Direction::in) inputs.push_back(reach);
+    if (param.direction == contract::Direction::out) outputs.push_back(reach);
+  });
+  for (const Reach& out : outputs)
+    for (const Reach& in : inputs) {
+      if (in.end <= out.begin || out.end <= in.begin) continue;
+      if (out.param->in_place && is_same_tensor(*in.view, *out.view)) continue;
+      return fail(ACLNN_ERR_PARAM_INVALID, TextCode::operator_parameter,
+                  "{}: {} ({}, at {}) overlaps {} ({}, at {}) but an output must not lie where an input "
+                  "does; give it "
+                  "memory of its own",
+                  function, out.param->name, out.view->describe(), static_cast<const void*>(out.begin),
+                  in.param->name, in.view->describe(), static_cast<const void*>(in.begin));
+    }
+  return {};
 }
 
 namespace {
@@ -104,6 +148,14 @@ aclOpExecutor* make_executor(std::unique_ptr<PlannedCall> call) {
   return executor.release();
 }
 
+std::mutex& mutex_of(const aclOpExecutor* executor) {
+  struct alignas(64) Shard {
+    std::mutex mutex;
+  };
+  static auto* shards = new std::array<Shard, 64>;  // executors outlive static objects of the program
+  return (*shards)[(reinterpret_cast<std::uintptr_t>(executor) >> 6) % shards->size()].mutex;
+}
+
 Status check_executor(const char* function, const aclOpExecutor* executor, std::int32_t not_live) {
   if (executor == nullptr)
     return fail(ACLNN_ERR_INNER_NULLPTR, TextCode::operator_parameter,
@@ -126,24 +178,22 @@ aclnnStatus run_call(const char* function, void* workspace, std::uint64_t worksp
     if (executor == nullptr)
       return fail(ACLNN_ERR_PARAM_NULLPTR, TextCode::operator_parameter,
                   "{}: executor is null; pass what {}GetWorkspaceSize returned", function, function);
+    std::unique_lock lock(mutex_of(executor));
     MOEYARD_TRY(check_executor(function, executor, ACLNN_ERR_INNER_NULLPTR));
     if (std::strcmp(executor->call->function, function) != 0)
       return fail(ACLNN_ERR_PARAM_INVALID, TextCode::operator_parameter,
                   "{}: executor was made by {}GetWorkspaceSize but must come from {}GetWorkspaceSize",
                   function, executor->call->function, function);
-    std::unique_ptr<PlannedCall> call;
-    bool check_again;
-    if (std::unique_lock lock(executor->mutex); executor->repeatable) {
-      call = executor->call->clone();
-      check_again = must_check_addresses(*executor);
-    } else {
-      call = std::move(executor->call);
-      check_again = must_check_addresses(*executor);
-      lock.unlock();
-      free_executor(executor);
-    }
+    const bool check_again = must_check_addresses(*executor);
+    std::unique_ptr<PlannedCall> call =
+        executor->repeatable ? executor->call->clone() : std::move(executor->call);
+    if (!executor->repeatable) free_executor(executor);
+    lock.unlock();
     MOEYARD_TRY(check_workspace(*call, workspace, workspace_size));
-    if (check_again) MOEYARD_TRY(check_addresses(call->function, call->contract, call->args(), true));
+    if (check_again) {
+      MOEYARD_TRY(check_addresses(call->function, call->contract, call->args(), true));
+      MOEYARD_TRY(check_overlaps(call->function, call->contract, call->args()));
+    }
     return submit(std::move(call), workspace, stream);
   });
 }

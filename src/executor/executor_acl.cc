@@ -34,11 +34,11 @@ Status set_address(const char* function, aclOpExecutor* executor, TensorView& vi
 // The slots of an index: inputs then outputs in prototype order, the members of a list one by one.
 Status set_tensor_address(const char* function, Among among, aclOpExecutor* executor, std::size_t index,
                           aclTensor* tensor, void* addr) {
+  const std::lock_guard lock(mutex_of(executor));
   MOEYARD_TRY(check_executor(function, executor, ACLNN_ERR_INNER_NULLPTR));
   if (tensor == nullptr)
     return fail(ACLNN_ERR_INNER_NULLPTR, TextCode::operator_parameter, "{}: tensor is null but is required",
                 function);
-  const std::lock_guard lock(executor->mutex);
   PlannedCall& call = *executor->call;
   std::size_t count = 0;
   TensorView* chosen = nullptr;
@@ -63,13 +63,13 @@ Status set_tensor_address(const char* function, Among among, aclOpExecutor* exec
 // A member of a tensor list: irIndex counts parameters, relativeIndex members.
 Status set_list_address(const char* function, Among among, aclOpExecutor* executor, std::size_t ir_index,
                         std::size_t relative_index, aclTensorList* tensors, void* addr) {
+  const std::lock_guard lock(mutex_of(executor));
   MOEYARD_TRY(check_executor(function, executor, ACLNN_ERR_INNER_NULLPTR));
   if (tensors == nullptr)
     return fail(ACLNN_ERR_INNER_NULLPTR, TextCode::operator_parameter, "{}: tensors is null but is required",
                 function);
   if (relative_index >= tensors->tensors.size())
     return no_such(function, "relativeIndex", relative_index, tensors->tensors.size());
-  const std::lock_guard lock(executor->mutex);
   PlannedCall& call = *executor->call;
   std::size_t count = 0;
   const contract::Param* chosen = nullptr;
@@ -115,8 +115,8 @@ extern "C" {
 aclnnStatus aclSetAclOpExecutorRepeatable(aclOpExecutor* executor) {
   const char* function = "aclSetAclOpExecutorRepeatable";
   return moeyard::c_boundary<moeyard::AclnnApi, aclnnStatus>(function, [&]() -> moeyard::Status {
+    const std::lock_guard lock(moeyard::executor::mutex_of(executor));
     MOEYARD_TRY(moeyard::executor::check_executor(function, executor, ACLNN_ERR_INNER));
-    const std::lock_guard lock(executor->mutex);
     executor->repeatable = true;
     return {};
   });
@@ -125,6 +125,7 @@ aclnnStatus aclSetAclOpExecutorRepeatable(aclOpExecutor* executor) {
 aclnnStatus aclDestroyAclOpExecutor(aclOpExecutor* executor) {
   const char* function = "aclDestroyAclOpExecutor";
   return moeyard::c_boundary<moeyard::AclnnApi, aclnnStatus>(function, [&]() -> moeyard::Status {
+    const std::lock_guard lock(moeyard::executor::mutex_of(executor));
     MOEYARD_TRY(moeyard::executor::check_executor(function, executor, ACLNN_ERR_INNER));
     moeyard::executor::free_executor(executor);
     return {};

@@ -2,6 +2,10 @@
 // aclnn objects and executors as programs use them, with aclnnMoeUpdateExpert as the operator.
 #include <gmock/gmock.h>
 
+#include <atomic>
+#include <thread>
+#include <vector>
+
 #include "aclnnop/aclnn_moe_update_expert.h"
 #include "support/device.h"
 
@@ -282,6 +286,50 @@ TEST_F(ExecutorTest, RefusesATensorPastTheEndOfItsBlock) {
             161002);
   EXPECT_THAT(recent_message(), HasSubstr("past"));
   aclDestroyTensor(wrong);
+}
+
+// The table is checked, then used: ids written into it in between would lead anywhere.
+TEST_F(ExecutorTest, RefusesAnOutputThatLiesOnAnInput) {
+  const int64_t dims[] = {2, 1};
+  aclTensor* on_table =
+      aclCreateTensor(dims, 2, ACL_INT32, nullptr, 1, ACL_FORMAT_ND, dims, 2, table.memory());
+  aclOpExecutor* executor = nullptr;
+  EXPECT_EQ(aclnnMoeUpdateExpertGetWorkspaceSize(ids, table, nullptr, nullptr, nullptr, 0, 1, 0, on_table,
+                                                 mask, &size, &executor),
+            161002);
+  const std::string message = recent_message();
+  EXPECT_THAT(message, HasSubstr("balancedExpertIds (INT32[2,1], at "));
+  EXPECT_THAT(message, HasSubstr("overlaps eplbTable"));
+  aclDestroyTensor(on_table);
+  executor = phase_one();
+  ASSERT_EQ(aclSetAclOpExecutorRepeatable(executor), 0);
+  EXPECT_EQ(aclSetOutputTensorAddr(executor, 0, out, table.memory()), 0);
+  EXPECT_EQ(phase_two(executor), 161002);
+  EXPECT_THAT(recent_message(), HasSubstr("overlaps eplbTable"));
+  EXPECT_EQ(aclSetOutputTensorAddr(executor, 0, out, ids.memory()),
+            0);  // where ids were, as a whole: in place
+  EXPECT_EQ(phase_two(executor), 0);
+  EXPECT_EQ(device.synchronize(), 0);
+  EXPECT_EQ(ids.values<std::int32_t>(), (std::vector<std::int32_t>{10, 11}));
+  EXPECT_EQ(aclDestroyAclOpExecutor(executor), 0);
+}
+
+TEST_F(ExecutorTest, IsUsedUpByOneOfSeveralThreads) {
+  for (int round = 0; round < 200; ++round) {
+    aclOpExecutor* executor = phase_one();
+    std::atomic<int> ran{0}, refused{0};
+    std::vector<std::thread> threads;
+    for (int i = 0; i < 3; ++i)
+      threads.emplace_back([&, i] {
+        const int code = i == 2 ? aclDestroyAclOpExecutor(executor)
+                                : aclnnMoeUpdateExpert(nullptr, size, executor, device.stream());
+        (code == 0 ? ran : refused) += 1;
+      });
+    for (std::thread& thread : threads) thread.join();
+    EXPECT_EQ(ran, 1);
+    EXPECT_EQ(refused, 2);
+  }
+  EXPECT_EQ(device.synchronize(), 0);
 }
 
 TEST_F(ExecutorTest, SecondPhaseNeedsAnExecutorAndAContext) {

@@ -24,7 +24,8 @@ constexpr Param kParams[] = {
     attribute<&A::world_size>("worldSize", "number of ranks; used when balanceMode is 0"),
     attribute<&A::balance_mode>("balanceMode", "0 instance by rank, 1 instance by token"),
     out<&A::balanced_expert_ids>("balancedExpertIds", kINT32 | kINT64, "BS, K", "instance of each slot")
-        .like("expertIds"),
+        .like("expertIds")
+        .or_in_place(),
     out<&A::balanced_active_mask>("balancedActiveMask", kBOOL, "BS, K",
                                   "slots that stay; written when pruning"),
 };
@@ -67,7 +68,7 @@ constexpr Rule kRules[] = {
     rule<A>(
         Stage::shapes, kEverywhere, "eplbTable", "have at least 2 columns and at most worldSize + 1",
         [](const A& a) {
-          return a.eplb_table.dim(1) >= 2 && (!a.by_rank() || a.eplb_table.dim(1) <= a.world_size + 1);
+          return a.eplb_table.dim(1) >= 2 && (!a.by_rank() || a.eplb_table.dim(1) - 1 <= a.world_size);
         },
         "column 0 holds the number of instances, one column follows for each"),
     rule<A>(Stage::shapes, kDevices, "eplbTable", "have at most 769 columns",
@@ -95,7 +96,7 @@ struct Mapping {
   std::int64_t column(std::int64_t token, std::int64_t instances) const {
     if (instances == 1) return 1;
     if (!args.by_rank()) return token % instances + 1;
-    const std::int64_t ranks_per_instance = (args.world_size + instances - 1) / instances;
+    const std::int64_t ranks_per_instance = (args.world_size - 1) / instances + 1;
     return args.local_rank_id / ranks_per_instance + 1;
   }
 

@@ -20,7 +20,7 @@ constexpr Dtypes kTypes = kFloats | kINT8 | kUINT8 | kINT32 | kINT64 | kBOOL;
 constexpr Param kParams[] = {
     in<&A::self>("self", kTypes, "", "what is converted"),
     attribute<&A::dtype>("dtype", "the data type of out, as aclDataType"),
-    out<&A::out>("out", kTypes, "", "the same values in another type, in the shape of self"),
+    out<&A::out>("out", kTypes, "", "the same values in another type, in the shape of self").or_in_place(),
 };
 
 constexpr Rule kRules[] = {

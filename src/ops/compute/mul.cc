@@ -16,7 +16,7 @@ constexpr Dtypes kTypes = kFloats | kINT32 | kINT64;
 constexpr Param kParams[] = {
     in<&A::self>("self", kTypes, "", "one factor"),
     in<&A::other>("other", kTypes, "", "the other; both are broadcast to one shape"),
-    out<&A::out>("out", kTypes, "", "their product, in that shape"),
+    out<&A::out>("out", kTypes, "", "their product, in that shape").or_in_place(),
 };
 
 bool types_fit(const A& a) {

@@ -13,7 +13,7 @@ using A = SigmoidArgs;
 
 constexpr Param kParams[] = {
     in<&A::self>("self", kFloats, "", "x"),
-    out<&A::out>("out", kFloats, "", "1 / (1 + exp(-x)), in the shape of self"),
+    out<&A::out>("out", kFloats, "", "1 / (1 + exp(-x)), in the shape of self").or_in_place(),
 };
 
 constexpr Rule kRules[] = {
