@@ -1,0 +1,249 @@
+// Moeyard. SPDX-License-Identifier: Apache-2.0
+// Random parameter lists: each gets a documented code or runs, and nothing is written but outputs. MOEYARD_TEST_SEED chooses
+// other calls, MOEYARD_TEST_CALLS how many of each operator.
+#include "aclnnop/aclnn_grouped_matmul_v5.h"
+#include "aclnnop/aclnn_moe_gating_top_k_softmax_v2.h"
+#include "aclnnop/aclnn_moe_gating_top_k_v2.h"
+#include "aclnnop/aclnn_moe_update_expert.h"
+#include "fuzz/random_call.h"
+#include "oracle/ep_calls.h"
+
+namespace oracle {
+namespace {
+
+int calls() {
+  const char* text = std::getenv("MOEYARD_TEST_CALLS");
+  return text != nullptr ? std::atoi(text) : 1000;
+}
+
+struct Operator {
+  const char* name;
+  Call good;
+  Attempt::PhaseOne phase_one;
+  PhaseTwo phase_two;
+};
+
+TensorSpec in(aclDataType dtype, std::vector<std::int64_t> shape, std::int64_t most = 100,
+              std::int64_t least = 0) {
+  return {.dtype = dtype, .shape = std::move(shape), .most = most, .least = least};
+}
+TensorSpec out(aclDataType dtype, std::vector<std::int64_t> shape) {
+  return {.dtype = dtype, .shape = std::move(shape), .output = true};
+}
+TensorSpec absent(TensorSpec tensor) {
+  tensor.given = false;
+  return tensor;
+}
+TensorSpec list(TensorSpec tensor) {
+  tensor.listed = true;
+  return tensor;
+}
+
+Operator update_expert() {
+  return {"aclnnMoeUpdateExpert",
+          {{in(ACL_INT32, {6, 2}, 3), in(ACL_INT32, {3, 4}, 4, 1), in(ACL_FLOAT, {6, 2}), in(ACL_FLOAT, {2}),
+            absent(in(ACL_BOOL, {6}, 2)), out(ACL_INT32, {6, 2}), out(ACL_BOOL, {6, 2})},
+           {1, 3, 0}},
+          [](const Call& c, const Handles& h, std::uint64_t* size, aclOpExecutor** executor) {
+            return aclnnMoeUpdateExpertGetWorkspaceSize(h[0], h[1], h[2], h[3], h[4], c.numbers[0],
+                                                        c.numbers[1], c.numbers[2], h[5], h[6], size,
+                                                        executor);
+          },
+          aclnnMoeUpdateExpert};
+}
+
+Operator gating_top_k() {
+  return {"aclnnMoeGatingTopKV2",
+          {{in(ACL_FLOAT, {5, 8}), in(ACL_FLOAT, {8}), absent(in(ACL_INT64, {5}, 10)),
+            absent(in(ACL_INT32, {10, 2}, 8)), out(ACL_FLOAT, {5, 2}), out(ACL_INT32, {5, 2}),
+            out(ACL_FLOAT, {5, 8})},
+           {2, 1, 2, 0, 0, 1, 1}},
+          [](const Call& c, const Handles& h, std::uint64_t* size, aclOpExecutor** executor) {
+            const auto& n = c.numbers;
+            return aclnnMoeGatingTopKV2GetWorkspaceSize(h[0], h[1], h[2], h[3], n[0], n[1], n[2], n[3], n[4],
+                                                        n[5], n[6] != 0, 1.0, 1e-20, h[4], h[5], h[6], size,
+                                                        executor);
+          },
+          aclnnMoeGatingTopKV2};
+}
+
+Operator gating_softmax() {
+  return {"aclnnMoeGatingTopKSoftmaxV2",
+          {{in(ACL_FLOAT, {5, 8}), in(ACL_BOOL, {5}, 2), out(ACL_FLOAT, {5, 2}), out(ACL_INT32, {5, 2}),
+            out(ACL_FLOAT, {5, 8})},
+           {2, 0, 1}},
+          [](const Call& c, const Handles& h, std::uint64_t* size, aclOpExecutor** executor) {
+            return aclnnMoeGatingTopKSoftmaxV2GetWorkspaceSize(
+                h[0], h[1], c.numbers[0], c.numbers[1], c.numbers[2] != 0, h[2], h[3], h[4], size, executor);
+          },
+          aclnnMoeGatingTopKSoftmaxV2};
+}
+
+aclnnStatus plan_grouped_matmul(const Call& c, const Handles& h, std::uint64_t* size,
+                                aclOpExecutor** executor) {
+  return aclnnGroupedMatmulV5GetWorkspaceSize(h.list(0), h.list(1), h.list(2), h.list(3), nullptr, nullptr,
+                                              nullptr, h.list(4), h[5], nullptr, nullptr, nullptr,
+                                              c.numbers[0], c.numbers[1], c.numbers[2], c.numbers[3], nullptr,
+                                              h.list(6), nullptr, nullptr, size, executor);
+}
+
+// Groups of rows of one matrix.
+Operator grouped_matmul() {
+  return {"aclnnGroupedMatmulV5",
+          {{list(in(ACL_BF16, {5, 4})), list(in(ACL_BF16, {2, 4, 6})), list(absent(in(ACL_FLOAT, {2, 6}))),
+            list(absent(in(ACL_FLOAT, {2, 6}))), list(absent(in(ACL_FLOAT, {5}))), in(ACL_INT64, {2}, 6),
+            list(out(ACL_BF16, {5, 6}))},
+           {3, 0, 1, 0}},
+          plan_grouped_matmul,
+          aclnnGroupedMatmulV5};
+}
+
+Operator grouped_matmul_int8() {
+  return {"aclnnGroupedMatmulV5 of INT8",
+          {{list(in(ACL_INT8, {5, 4})), list(in(ACL_INT8, {2, 4, 6})), list(absent(in(ACL_INT32, {2, 6}))),
+            list(in(ACL_FLOAT, {2, 6})), list(in(ACL_FLOAT, {5})), in(ACL_INT64, {2, 2}, 4),
+            list(out(ACL_BF16, {5, 6}))},
+           {3, 0, 2, 1}},
+          plan_grouped_matmul,
+          aclnnGroupedMatmulV5};
+}
+
+// Products that have lists of one matrix each; `members` of a spoilt call makes them longer.
+Operator separate_matmul() {
+  return {"aclnnGroupedMatmulV5 of separate products",
+          {{list(in(ACL_FLOAT, {5, 4})), list(in(ACL_FLOAT, {4, 6})), list(in(ACL_FLOAT, {6})),
+            list(absent(in(ACL_FLOAT, {6}))), list(absent(in(ACL_FLOAT, {5}))), absent(in(ACL_INT64, {1}, 6)),
+            list(out(ACL_FLOAT, {5, 6}))},
+           {0, -1, 0, 0}},
+          plan_grouped_matmul,
+          aclnnGroupedMatmulV5};
+}
+
+constexpr std::int64_t kTokens = 3, kTopK = 2, kHidden = 8, kLocal = 2;
+
+void set_numbers(EpParams& p, const std::vector<std::int64_t>& n) {
+  p.ranks = n[0], p.rank = n[1], p.experts = n[2], p.tp_ranks = n[3], p.tp_rank = n[4], p.shard_type = n[5];
+  p.shared = n[6], p.shared_ranks = n[7], p.global_bs = n[8], p.zero = n[9], p.copy = n[10],
+  p.constant = n[11];
+}
+std::vector<std::int64_t> good_numbers(int ranks, int rank, std::vector<std::int64_t> more) {
+  std::vector<std::int64_t> n = {ranks, rank, ranks * kLocal, 0, 0, 0, 0, 0, 0, 0, 0, 0};
+  n.insert(n.end(), more.begin(), more.end());
+  return n;
+}
+
+Operator dispatch(const char* group, int ranks, int rank) {
+  const std::int64_t rows = kTokens * ranks * kTopK, experts = ranks * kLocal;
+  return {"aclnnMoeDistributeDispatchV4",
+          {{in(ACL_BF16, {kTokens, kHidden}), in(ACL_INT32, {kTokens, kTopK}, experts),
+            in(ACL_FLOAT, {experts, kHidden}), absent(in(ACL_BOOL, {kTokens}, 2)),
+            in(ACL_FLOAT, {kTokens, kTopK}), absent(in(ACL_INT32, {4 + 2 * ranks})),
+            out(ACL_INT8, {rows, kHidden}), out(ACL_FLOAT, {rows}), out(ACL_INT32, {rows * 128}),
+            out(ACL_INT64, {kLocal}), out(ACL_INT32, {experts}), out(ACL_INT32, {1}), out(ACL_FLOAT, {rows})},
+           good_numbers(ranks, rank, {2, 1})},
+          [group](const Call& c, const Handles& h, std::uint64_t* size, aclOpExecutor** executor) {
+            DispatchParams p;
+            p.group = group;
+            set_numbers(p, c.numbers);
+            p.quant_mode = c.numbers[12], p.nums_type = c.numbers[13];
+            p.x = h[0], p.ids = h[1], p.scales = h[2], p.mask = h[3], p.weights = h[4], p.elastic = h[5];
+            p.expand_x = h[6], p.dynamic_scales = h[7], p.assist = h[8], p.nums = h[9], p.counts = h[10];
+            p.tp_counts = h[11], p.expand_scales = h[12];
+            return plan(p, size, executor);
+          },
+          aclnnMoeDistributeDispatchV4};
+}
+
+// Counts and triples are random, hence wrong: good calls end with 507015.
+Operator combine(const char* group, int ranks, int rank) {
+  const std::int64_t rows = kTokens * ranks * kTopK, experts = ranks * kLocal;
+  return {"aclnnMoeDistributeCombineV4",
+          {{in(ACL_BF16, {rows, kHidden}), in(ACL_INT32, {kTokens, kTopK}, experts),
+            in(ACL_INT32, {rows * 128}, 3), in(ACL_INT32, {experts}, rows), in(ACL_FLOAT, {kTokens, kTopK}),
+            absent(in(ACL_BOOL, {kTokens}, 2)), absent(in(ACL_BF16, {kTokens, kHidden})),
+            absent(in(ACL_BF16, {kTokens, kHidden})), absent(in(ACL_BF16, {1, kHidden})),
+            out(ACL_BF16, {kTokens, kHidden})},
+           good_numbers(ranks, rank, {0})},
+          [group](const Call& c, const Handles& h, std::uint64_t* size, aclOpExecutor** executor) {
+            CombineParams p;
+            p.group = group;
+            set_numbers(p, c.numbers);
+            p.quant_mode = c.numbers[12];
+            p.expand_x = h[0], p.ids = h[1], p.assist = h[2], p.counts = h[3], p.weights = h[4],
+            p.mask = h[5];
+            p.shared_x = h[6], p.ori_x = h[7], p.alpha1 = p.alpha2 = p.v = h[8], p.out = h[9];
+            return plan(p, size, executor);
+          },
+          aclnnMoeDistributeCombineV4};
+}
+
+// Spoils the first of these calls, which belong together, and makes them all.
+void attempt(const std::vector<Operator>& ranks, const std::vector<const Device*>& devices,
+             bool good_calls_succeed = true) {
+  std::vector<Attempt> sides(ranks.size());
+  int accepted = 0;
+  for (int n = 0; n < calls() && !testing::Test::HasFailure(); ++n) {
+    SCOPED_TRACE(std::string(ranks[0].name) + " call " + std::to_string(n) + " of seed " +
+                 std::to_string(seed()));
+    Random random(seed() + static_cast<std::uint64_t>(n) * 1000003);
+    std::vector<Call> made;
+    for (const Operator& rank : ranks) made.push_back(rank.good);
+    const std::int64_t spoils = below(random, 4);
+    for (std::int64_t i = 0; i < spoils; ++i) spoil(made[0], random);
+
+    std::vector<int> codes;
+    bool run = true;
+    for (std::size_t r = 0; r < ranks.size(); ++r) {
+      expect_success(aclrtSetDevice(static_cast<int>(r)), "aclrtSetDevice");
+      codes.push_back(sides[r].plan(made[r], ranks[r].phase_one, random));
+      EXPECT_TRUE(is_documented(codes[r])) << codes[r] << " " << recent_message();
+      run = run && codes[r] == 0 && sides[r].may_run();
+    }
+    // A phase two that is refused at once keeps the others from starting: they would wait for it.
+    for (std::size_t r = 0; r < ranks.size(); ++r) {
+      if (codes[r] != 0) continue;
+      if (!run) {
+        sides[r].drop();
+        continue;
+      }
+      codes[r] = sides[r].launch(ranks[r].phase_two, devices[r]->stream());
+      EXPECT_TRUE(is_documented(codes[r])) << codes[r] << " " << recent_message();
+      run = codes[r] == 0;
+    }
+    for (std::size_t r = 0; r < ranks.size(); ++r) {
+      if (codes[r] != 0) continue;
+      codes[r] = devices[r]->synchronize();
+      EXPECT_TRUE(is_documented(codes[r])) << codes[r] << " " << recent_message();
+      EXPECT_TRUE(sides[r].inputs_untouched(made[r]));
+    }
+    for (const int code : codes)
+      EXPECT_TRUE(code == 0 || spoils > 0 || !good_calls_succeed) << recent_message();
+    accepted += codes[0] == 0 ? 1 : 0;
+  }
+  EXPECT_TRUE(accepted > calls() / 8 || !good_calls_succeed)
+      << ranks[0].name << ": " << accepted << " calls ran";
+}
+
+TEST(OperatorParameters, OfLocalOperators) {
+  const Device device;
+  for (const Operator& tried : {update_expert(), gating_top_k(), gating_softmax(), grouped_matmul(),
+                                grouped_matmul_int8(), separate_matmul()})
+    attempt({tried}, {&device}, std::string(tried.name).find("INT8") == std::string::npos);
+}
+
+TEST(OperatorParameters, OfAGroupOfOne) {
+  const EpGroup group(1);
+  const Device device;
+  attempt({dispatch(group.name(), 1, 0)}, {&device});
+  attempt({combine(group.name(), 1, 0)}, {&device}, false);
+}
+
+TEST(OperatorParameters, OfOneRankOfTwo) {
+  const EpGroup group(2);
+  const Device first(0), second(1);
+  attempt({dispatch(group.name(), 2, 0), dispatch(group.name(), 2, 1)}, {&first, &second});
+  attempt({combine(group.name(), 2, 0), combine(group.name(), 2, 1)}, {&first, &second}, false);
+}
+
+}  // namespace
+}  // namespace oracle
