@@ -57,7 +57,7 @@ std::string name_of(aclDataType dtype) {
 
 std::int64_t bytes_of(aclDataType dtype, std::int64_t n) {
   const DtypeInfo* info = find_dtype(dtype);
-  return info != nullptr ? (n * info->bits + 7) / 8 : 0;
+  return info != nullptr ? (n * info->bits + 7) >> 3 : 0;
 }
 
 std::string names_of(Dtypes dtypes) {

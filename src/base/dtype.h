@@ -18,7 +18,7 @@ const DtypeInfo* find_dtype(aclDataType dtype);  // null for a value that is not
 
 std::string name_of(aclDataType dtype);  // also for unknown values: "dtype 99"
 
-// Bytes that n neighbouring elements take; sub-byte types are packed and rounded up.
+// Bytes that n neighbouring elements take; sub-byte types are packed and rounded up. n may be negative: an offset.
 std::int64_t bytes_of(aclDataType dtype, std::int64_t n);
 
 // A set of data types, as contracts name them: kBF16 | kFP16.

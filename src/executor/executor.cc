@@ -19,6 +19,19 @@ Status check_outputs(const char* function, const std::uint64_t* workspace_size, 
               workspace_size == nullptr ? "workspaceSize" : "executor");
 }
 
+namespace {
+
+// Bytes that an element's address must be a multiple of; parts of a byte and bytes may lie anywhere.
+std::uintptr_t alignment_of(aclDataType dtype) {
+  return static_cast<std::uintptr_t>(std::clamp<std::int64_t>(find_dtype(dtype)->bits / 8, 1, 8));
+}
+
+bool is_aligned(const void* address, std::uintptr_t alignment) {
+  return reinterpret_cast<std::uintptr_t>(address) % alignment == 0;
+}
+
+}  // namespace
+
 Status check_addresses(const char* function, const contract::Contract& contract, void* args,
                        bool null_is_wrong) {
   if (settings().strict_memory == 0 && !null_is_wrong) return {};
@@ -29,6 +42,8 @@ Status check_addresses(const char* function, const contract::Contract& contract,
     if (view.data == nullptr) {
       if (!null_is_wrong) return;
       why = "is null";
+    } else if (settings().strict_memory != 0 && !is_aligned(view.data, alignment_of(view.dtype))) {
+      why = fmt::format("is not aligned to its elements of {} bytes", bytes_of(view.dtype, 1));
     } else if (settings().strict_memory != 0) {
       const TensorView::Extent reach = view.extent();
       const std::byte* first =
@@ -113,7 +128,10 @@ Status check_workspace(const PlannedCall& call, const void* workspace, std::uint
                 "{}: workspace is null but must hold {} bytes; allocate it with aclrtMalloc", call.function,
                 needed);
   if (settings().strict_memory == 0) return {};
-  const std::string why = runtime::why_not_device_memory(workspace, needed);
+  constexpr std::uintptr_t kWorkspaceAlignment = 8;  // pointers and 64-bit numbers lie in it
+  const std::string why = is_aligned(workspace, kWorkspaceAlignment)
+                              ? runtime::why_not_device_memory(workspace, needed)
+                              : "is not aligned to 8 bytes";
   if (why.empty()) return {};
   return fail(ACLNN_ERR_PARAM_INVALID, TextCode::operator_parameter,
               "{}: workspace must be device memory of {} bytes but {}; allocate it with aclrtMalloc",

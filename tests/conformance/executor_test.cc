@@ -271,6 +271,20 @@ TEST_F(ExecutorTest, RefusesMemoryThatWasFreedBetweenThePhases) {
   }
 }
 
+TEST_F(ExecutorTest, RefusesElementsThatAreNotAligned) {
+  const int64_t dims[] = {1, 1};
+  void* between = static_cast<char*>(ids.memory()) + 2;
+  aclTensor* wrong = aclCreateTensor(dims, 2, ACL_INT32, nullptr, 0, ACL_FORMAT_ND, dims, 2, between);
+  Tensor one_out = Tensor::empty<std::int32_t>({1, 1});
+  Tensor one_mask = Tensor::empty<std::uint8_t>({1, 1});
+  aclOpExecutor* executor = nullptr;
+  EXPECT_EQ(aclnnMoeUpdateExpertGetWorkspaceSize(wrong, table, nullptr, nullptr, nullptr, 0, 1, 0, one_out,
+                                                 one_mask, &size, &executor),
+            161002);
+  EXPECT_THAT(recent_message(), HasSubstr("but is not aligned to its elements of 4 bytes"));
+  aclDestroyTensor(wrong);
+}
+
 TEST_F(ExecutorTest, RefusesATensorPastTheEndOfItsBlock) {
   const int64_t dims[] = {1000, 1}, table_dims[] = {2, 2};
   aclTensor* wrong =

@@ -89,6 +89,13 @@ TEST(Dtype, PacksSmallTypes) {
   EXPECT_EQ(bytes_of(ACL_STRING, 2), 0);
 }
 
+TEST(Dtype, CountsBackwardsForNegativeOffsets) {
+  EXPECT_EQ(bytes_of(ACL_FLOAT, -1), -4);
+  EXPECT_EQ(bytes_of(ACL_BF16, -3), -6);
+  EXPECT_EQ(bytes_of(ACL_INT8, -5), -5);
+  EXPECT_EQ(bytes_of(ACL_INT4, -4), -2);
+}
+
 TEST(Dtype, HasNames) {
   EXPECT_EQ(name_of(ACL_FLOAT8_E4M3FN), "FLOAT8_E4M3FN");
   EXPECT_EQ(name_of(static_cast<aclDataType>(5)), "dtype 5");
