@@ -221,11 +221,11 @@ Status ReRouting::run(const executor::Run& run, const Args& args, const Plan& pl
         idx[row] = source;
     }
   plan.permute_token_idx.store(args.permute_token_idx, workspace);
-  std::int64_t sum = 0;
+  std::uint64_t sum = 0;  // of whatever counts there are: nonsense wraps around
   for (std::int64_t e = 0; e < counts.experts(); ++e) {
     if (args.count_type == 1) sum = 0;
-    for (std::int64_t r = 0; r < counts.ranks(); ++r) sum += counts.at(r, e);
-    counts.write(sum, args.expert_token_num, e);
+    for (std::int64_t r = 0; r < counts.ranks(); ++r) sum += static_cast<std::uint64_t>(counts.at(r, e));
+    counts.write(static_cast<std::int64_t>(sum), args.expert_token_num, e);
   }
   return {};
 }
