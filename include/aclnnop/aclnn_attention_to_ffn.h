@@ -45,7 +45,8 @@ aclnnStatus aclnnAttentionToFFNGetWorkspaceSize(
     const aclIntArray* ffnTokenInfoTableShape, const aclIntArray* ffnTokenDataShape,
     const aclIntArray* attnTokenInfoTableShape, int64_t moeExpertNum, int64_t quantMode, int64_t syncFlag,
     int64_t ffnStartRankId, uint64_t* workspaceSize, aclOpExecutor** executor);
-aclnnStatus aclnnAttentionToFFN(void* workspace, uint64_t workspaceSize, aclOpExecutor* executor, aclrtStream stream);
+aclnnStatus aclnnAttentionToFFN(void* workspace, uint64_t workspaceSize, aclOpExecutor* executor,
+                                aclrtStream stream);
 
 #ifdef __cplusplus
 }

@@ -29,11 +29,12 @@ extern "C" {
  * While running 507035: the context breaks a rule or leads outside of device memory; 507034: the results did not come in
  * time. Then nothing is written and nothing is taken.
  * Source: CANN's document of aclnnAttentionWorkerCombine. */
-aclnnStatus aclnnAttentionWorkerCombineGetWorkspaceSize(const aclTensor* scheduleContext, const aclTensor* expertScales,
+aclnnStatus aclnnAttentionWorkerCombineGetWorkspaceSize(const aclTensor* scheduleContext,
+                                                        const aclTensor* expertScales,
                                                         const aclTensor* layerId, int64_t hiddenSize,
-                                                        int64_t tokenDtype, int64_t needSchedule, const aclTensor* y,
-                                                        const aclTensor* nextLayerId, uint64_t* workspaceSize,
-                                                        aclOpExecutor** executor);
+                                                        int64_t tokenDtype, int64_t needSchedule,
+                                                        const aclTensor* y, const aclTensor* nextLayerId,
+                                                        uint64_t* workspaceSize, aclOpExecutor** executor);
 aclnnStatus aclnnAttentionWorkerCombine(void* workspace, uint64_t workspaceSize, aclOpExecutor* executor,
                                         const aclrtStream stream);
 

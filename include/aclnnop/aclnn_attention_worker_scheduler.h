@@ -19,10 +19,11 @@ extern "C" {
  * Errors: 161001 null; 161002 dtype or shape. While running 507018: the context breaks a rule or leads outside of device
  * memory; 507017: the results did not come in time. Then nothing is taken.
  * Source: CANN's document of aclnnInplaceAttentionWorkerScheduler. */
-aclnnStatus aclnnInplaceAttentionWorkerSchedulerGetWorkspaceSize(aclTensor* scheduleContextRef, uint64_t* workspaceSize,
+aclnnStatus aclnnInplaceAttentionWorkerSchedulerGetWorkspaceSize(aclTensor* scheduleContextRef,
+                                                                 uint64_t* workspaceSize,
                                                                  aclOpExecutor** executor);
-aclnnStatus aclnnInplaceAttentionWorkerScheduler(void* workspace, uint64_t workspaceSize, aclOpExecutor* executor,
-                                                 aclrtStream stream);
+aclnnStatus aclnnInplaceAttentionWorkerScheduler(void* workspace, uint64_t workspaceSize,
+                                                 aclOpExecutor* executor, aclrtStream stream);
 
 #ifdef __cplusplus
 }

@@ -24,12 +24,16 @@ extern "C" {
  * Errors: 161001 a required pointer is null or group is empty; 161002 a dtype, group too long or unknown; 561002 any
  * other rule. While running 507035: actualTokenNum, an id or a rank out of range; then nothing is written.
  * Source: CANN's document of aclnnFFNToAttention. */
-aclnnStatus aclnnFFNToAttentionGetWorkspaceSize(
-    const aclTensor* x, const aclTensor* sessionIds, const aclTensor* microBatchIds, const aclTensor* tokenIds,
-    const aclTensor* expertOffsets, const aclTensor* actualTokenNum, const aclTensor* attnRankTableOptional,
-    const char* group, int64_t worldSize, const aclIntArray* tokenInfoTableShape, const aclIntArray* tokenDataShape,
-    uint64_t* workspaceSize, aclOpExecutor** executor);
-aclnnStatus aclnnFFNToAttention(void* workspace, uint64_t workspaceSize, aclOpExecutor* executor, aclrtStream stream);
+aclnnStatus aclnnFFNToAttentionGetWorkspaceSize(const aclTensor* x, const aclTensor* sessionIds,
+                                                const aclTensor* microBatchIds, const aclTensor* tokenIds,
+                                                const aclTensor* expertOffsets,
+                                                const aclTensor* actualTokenNum,
+                                                const aclTensor* attnRankTableOptional, const char* group,
+                                                int64_t worldSize, const aclIntArray* tokenInfoTableShape,
+                                                const aclIntArray* tokenDataShape, uint64_t* workspaceSize,
+                                                aclOpExecutor** executor);
+aclnnStatus aclnnFFNToAttention(void* workspace, uint64_t workspaceSize, aclOpExecutor* executor,
+                                aclrtStream stream);
 
 #ifdef __cplusplus
 }

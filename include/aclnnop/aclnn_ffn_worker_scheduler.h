@@ -23,9 +23,9 @@ extern "C" {
  * Errors: 161001 null; 161002 dtype, shape, executeMode. While running 507018: the context breaks a rule, leads outside
  * of device memory, or syncGroupSize is no divisor; 507017: nothing came in time. Then nothing is taken.
  * Source: CANN's document of aclnnInplaceFfnWorkerScheduler. */
-aclnnStatus aclnnInplaceFfnWorkerSchedulerGetWorkspaceSize(aclTensor* scheduleContextRef, int32_t syncGroupSize,
-                                                           int32_t executeMode, uint64_t* workspaceSize,
-                                                           aclOpExecutor** executor);
+aclnnStatus aclnnInplaceFfnWorkerSchedulerGetWorkspaceSize(aclTensor* scheduleContextRef,
+                                                           int32_t syncGroupSize, int32_t executeMode,
+                                                           uint64_t* workspaceSize, aclOpExecutor** executor);
 aclnnStatus aclnnInplaceFfnWorkerScheduler(void* workspace, uint64_t workspaceSize, aclOpExecutor* executor,
                                            aclrtStream stream);
 

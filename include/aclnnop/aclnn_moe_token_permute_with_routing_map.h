@@ -26,11 +26,11 @@ extern "C" {
  * Errors: 161001 a required tensor is null; 161002 a dtype, shape or attribute; 561103 K > 512 or M >= 16777215 without padding.
  * Source: CANN's document of aclnnMoeTokenPermuteWithRoutingMap. */
 aclnnStatus aclnnMoeTokenPermuteWithRoutingMapGetWorkspaceSize(
-    const aclTensor* tokens, const aclTensor* routingMap, const aclTensor* probsOptional, int64_t numOutTokens,
-    bool dropAndPad, aclTensor* permuteTokensOut, aclTensor* permuteProbsOutOptional, aclTensor* sortedIndicesOut,
-    uint64_t* workspaceSize, aclOpExecutor** executor);
-aclnnStatus aclnnMoeTokenPermuteWithRoutingMap(void* workspace, uint64_t workspaceSize, aclOpExecutor* executor,
-                                               aclrtStream stream);
+    const aclTensor* tokens, const aclTensor* routingMap, const aclTensor* probsOptional,
+    int64_t numOutTokens, bool dropAndPad, aclTensor* permuteTokensOut, aclTensor* permuteProbsOutOptional,
+    aclTensor* sortedIndicesOut, uint64_t* workspaceSize, aclOpExecutor** executor);
+aclnnStatus aclnnMoeTokenPermuteWithRoutingMap(void* workspace, uint64_t workspaceSize,
+                                               aclOpExecutor* executor, aclrtStream stream);
 
 #ifdef __cplusplus
 }

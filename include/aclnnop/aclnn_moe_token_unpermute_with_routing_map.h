@@ -31,11 +31,11 @@ extern "C" {
  * Source: CANN's document of aclnnMoeTokenUnpermuteWithRoutingMap. */
 aclnnStatus aclnnMoeTokenUnpermuteWithRoutingMapGetWorkspaceSize(
     const aclTensor* permutedTokens, const aclTensor* sortedIndices, const aclTensor* routingMapOptional,
-    const aclTensor* probsOptional, bool paddedMode, const aclIntArray* restoreShapeOptional, aclTensor* unpermutedTokens,
-    aclTensor* outIndex, aclTensor* permuteTokenId, aclTensor* permuteProbs, uint64_t* workspaceSize,
-    aclOpExecutor** executor);
-aclnnStatus aclnnMoeTokenUnpermuteWithRoutingMap(void* workspace, uint64_t workspaceSize, aclOpExecutor* executor,
-                                                 const aclrtStream stream);
+    const aclTensor* probsOptional, bool paddedMode, const aclIntArray* restoreShapeOptional,
+    aclTensor* unpermutedTokens, aclTensor* outIndex, aclTensor* permuteTokenId, aclTensor* permuteProbs,
+    uint64_t* workspaceSize, aclOpExecutor** executor);
+aclnnStatus aclnnMoeTokenUnpermuteWithRoutingMap(void* workspace, uint64_t workspaceSize,
+                                                 aclOpExecutor* executor, const aclrtStream stream);
 
 #ifdef __cplusplus
 }

@@ -140,9 +140,10 @@ class Checker {
     for (const std::int64_t size : view.dims())
       if (size < 0) return refuse(ACLNN_ERR_PARAM_INVALID, param, view, "have no negative dimension");
     if (!view.within(kMostElements))
-      return refuse(ACLNN_ERR_PARAM_INVALID, param, view,
-                    "have fewer than 2^56 elements (a dimension of 0 counted as 1), and strides and an offset "
-                    "that stay within as many");
+      return refuse(
+          ACLNN_ERR_PARAM_INVALID, param, view,
+          "have fewer than 2^56 elements (a dimension of 0 counted as 1), and strides and an offset "
+          "that stay within as many");
     return {};
   }
 
