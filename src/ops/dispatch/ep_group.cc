@@ -2,6 +2,7 @@
 #include "ops/dispatch/ep_group.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "base/errors.h"
 #include "base/parallel.h"
@@ -72,7 +73,9 @@ Status check_window(const char* function, const EpAttributes& a, const comm::Lim
 
 void refuse_in_group(const char* operator_name, const EpAttributes& a, const Status& why) {
   auto group = comm::find_rank(a.group_ep, runtime::current_device());
-  if (group == nullptr) group = comm::find_member(a.group_ep, static_cast<int>(a.ep_rank_id));
+  // A rank number that no group can have must not become another rank's by narrowing.
+  if (group == nullptr && std::in_range<int>(a.ep_rank_id))
+    group = comm::find_member(a.group_ep, static_cast<int>(a.ep_rank_id));
   if (group != nullptr) group->post_refusal(group->rank(), operator_name, why.message());
 }
 
