@@ -1,9 +1,11 @@
 // Moeyard. SPDX-License-Identifier: Apache-2.0
 #include "aclnnop/aclnn_moe_gating_top_k.h"
+#include "aclnnop/aclnn_moe_gating_top_k_backward.h"
 #include "aclnnop/aclnn_moe_gating_top_k_softmax.h"
 #include "aclnnop/aclnn_moe_gating_top_k_softmax_v2.h"
 #include "aclnnop/aclnn_moe_gating_top_k_v2.h"
 #include "ops/routing/gating_top_k.h"
+#include "ops/routing/gating_top_k_backward.h"
 #include "ops/routing/gating_top_k_softmax.h"
 
 using namespace moeyard;
@@ -116,4 +118,27 @@ aclnnStatus aclnnMoeGatingTopKSoftmaxV2GetWorkspaceSize(const aclTensor* x, cons
 aclnnStatus aclnnMoeGatingTopKSoftmaxV2(void* workspace, uint64_t workspaceSize, aclOpExecutor* executor,
                                         aclrtStream stream) {
   return executor::run_call("aclnnMoeGatingTopKSoftmaxV2", workspace, workspaceSize, executor, stream);
+}
+
+aclnnStatus aclnnMoeGatingTopKBackwardGetWorkspaceSize(const aclTensor* xNorm, const aclTensor* gradY,
+                                                       const aclTensor* expertIdx, int64_t renorm,
+                                                       int64_t normType, double routedScalingFactor,
+                                                       double eps, const aclTensor* out,
+                                                       uint64_t* workspaceSize, aclOpExecutor** executor) {
+  return executor::plan_call<ops::GatingTopKBackward>(
+      "aclnnMoeGatingTopKBackward", workspaceSize, executor, [&] {
+        return ops::GatingTopKBackwardArgs{.x_norm = view(xNorm),
+                                           .grad_y = view(gradY),
+                                           .expert_idx = view(expertIdx),
+                                           .renorm = renorm,
+                                           .norm_type = normType,
+                                           .routed_scaling_factor = routedScalingFactor,
+                                           .eps = eps,
+                                           .out = view(out)};
+      });
+}
+
+aclnnStatus aclnnMoeGatingTopKBackward(void* workspace, uint64_t workspaceSize, aclOpExecutor* executor,
+                                       aclrtStream stream) {
+  return executor::run_call("aclnnMoeGatingTopKBackward", workspace, workspaceSize, executor, stream);
 }
