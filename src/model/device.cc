@@ -58,7 +58,7 @@ Result<DeviceTensor> DeviceTensor::make(aclDataType type, std::vector<std::int64
 }
 
 Status DeviceTensor::upload(std::span<const std::byte> values, std::int64_t first_byte) const {
-  const std::int64_t room = bytes_of(type_, elements_of(shape_)) - first_byte;
+  const std::int64_t room = bytes() - first_byte;
   return checked(
       aclrtMemcpy(static_cast<std::byte*>(memory_.get()) + first_byte, static_cast<std::size_t>(room),
                   values.data(), values.size(), ACL_MEMCPY_HOST_TO_DEVICE),
@@ -71,10 +71,12 @@ Status DeviceTensor::download(std::span<std::byte> values) const {
       "aclrtMemcpy");
 }
 
-Result<Tensor> DeviceTensor::first_rows(std::int64_t rows) const {
+std::int64_t DeviceTensor::bytes() const { return bytes_of(type_, elements_of(shape_)); }
+
+Result<Tensor> DeviceTensor::rows(std::int64_t first, std::int64_t count) const {
   std::vector<std::int64_t> shape = shape_;
-  shape[0] = rows;
-  return view(shape, strides_);
+  shape[0] = count;
+  return view(shape, strides_, first * strides_[0]);
 }
 
 Result<Tensor> DeviceTensor::transposed() const {
@@ -85,8 +87,8 @@ Result<Tensor> DeviceTensor::transposed() const {
 }
 
 Result<Tensor> DeviceTensor::view(const std::vector<std::int64_t>& shape,
-                                  const std::vector<std::int64_t>& strides) const {
-  Tensor tensor(aclCreateTensor(shape.data(), shape.size(), type_, strides.data(), 0, ACL_FORMAT_ND,
+                                  const std::vector<std::int64_t>& strides, std::int64_t offset) const {
+  Tensor tensor(aclCreateTensor(shape.data(), shape.size(), type_, strides.data(), offset, ACL_FORMAT_ND,
                                 shape_.data(), shape_.size(), memory_.get()));
   if (tensor == nullptr) return run_failed("aclCreateTensor returned null.");
   return tensor;

@@ -48,13 +48,18 @@ class DeviceTensor {
   Status upload(std::span<const std::byte> values, std::int64_t first_byte) const;
   Status download(std::span<std::byte> values) const;  // its first bytes
 
-  // Views of the same memory: all of it, the first rows, and the last two dimensions exchanged.
+  void* data() const { return memory_.get(); }
+  std::int64_t bytes() const;
+
+  // Views of the same memory: all of it, some rows, and the last two dimensions exchanged.
   Result<Tensor> all() const { return first_rows(shape_[0]); }
-  Result<Tensor> first_rows(std::int64_t rows) const;
+  Result<Tensor> first_rows(std::int64_t count) const { return rows(0, count); }
+  Result<Tensor> rows(std::int64_t first, std::int64_t count) const;
   Result<Tensor> transposed() const;
 
  private:
-  Result<Tensor> view(const std::vector<std::int64_t>& shape, const std::vector<std::int64_t>& strides) const;
+  Result<Tensor> view(const std::vector<std::int64_t>& shape, const std::vector<std::int64_t>& strides,
+                      std::int64_t offset = 0) const;
 
   aclDataType type_;
   std::vector<std::int64_t> shape_, strides_;

@@ -2,19 +2,12 @@
 #include "model/dispatch_step.h"
 
 #include "aclnnop/aclnn_moe_distribute_dispatch_v4.h"
-#include "model/errors.h"
-
 namespace moeyard::model {
 
 Result<DispatchStep> DispatchStep::make(const Job& job, int rank) {
   const std::int64_t tokens = job.tokens_of(rank), hidden = job.layer.config.hidden,
                      capacity = job.capacity();
-  const auto values = job.values_of(rank);
-  std::vector<std::uint16_t> rounded(values.size());
-  narrow(values, job.type, rounded.data());
-  if (find_not_finite(job.type, std::as_bytes(std::span(rounded)).data(), tokens * hidden) >= 0)
-    return bad_input("the tokens have values beyond the range of {}: use --dtype bf16.",
-                     info_of(job.type).name);
+  const auto rounded = MOEYARD_TRY(job.rounded_tokens(rank));
   // Room for the weight of each row and for counts of a TP domain: neither is used here, but other products
   // ask for the tensors.
   constexpr std::int64_t kAssistWords = 128;

@@ -4,15 +4,9 @@
 #include <optional>
 
 #include "model/dispatch_step.h"
+#include "model/mlp.h"
 
 namespace moeyard::model {
-
-// One block of weights for n MLPs of one size, and the buffers of their results.
-struct MlpBlock {
-  DeviceTensor gate_up;           // [n, 2I, H]: the gate's rows, then up's
-  DeviceTensor down;              // [n, H, I]
-  DeviceTensor both, inner, out;  // [rows, 2I], [rows, I], [rows, H]
-};
 
 // The MLPs of the instances on a rank, each on the rows it received, and the shared expert on the rank's own
 // tokens.
@@ -23,21 +17,24 @@ class ExpertsStep {
   // `rows` is what dispatch received.
   Status queue(const Job& job, Rank& rank, const DispatchStep& dispatch, std::int64_t rows);
 
-  const DeviceTensor& out() const { return experts_.out; }                              // [capacity, H]
+  const DeviceTensor& out() const { return out_; }                                      // [capacity, H]
   const DeviceTensor* shared_out() const { return shared_ ? &shared_->out : nullptr; }  // [T, H]
 
  private:
+  struct Shared {
+    MlpBlock mlp;
+    DeviceTensor rows, out;  // INT64 [1]: the tokens of the rank; [T, H]
+    std::optional<SharedGate> gate;
+    DeviceTensor wide_tokens;  // FP32 [T, H], what the gate reads
+  };
+
   ExpertsStep() = default;
   Status make_shared(const Job& job, int rank);
   Status queue_shared(const Job& job, Rank& rank, const DispatchStep& dispatch);
 
-  MlpBlock experts_;
-  std::optional<MlpBlock> shared_;
-  DeviceTensor shared_rows_;  // INT64 [1]: the tokens of the rank
-  struct SharedGate {
-    DeviceTensor weight, tokens, logits, factor;  // [1, 1, H], [T, H], [T, 1], [T, 1] in fp32
-  };
-  std::optional<SharedGate> shared_gate_;
+  MlpBlock mlps_;
+  DeviceTensor out_;
+  std::optional<Shared> shared_;
 };
 
 }  // namespace moeyard::model

@@ -35,7 +35,7 @@ Result<GateStep> GateStep::make(const Job& job, int rank) {
   if (!job.layer.bias.empty())
     step.bias_ = MOEYARD_TRY(
         DeviceTensor::make(ACL_FLOAT, {config.experts}, std::as_bytes(std::span(job.layer.bias))));
-  if (const Placement& placement = job.placement; !placement.table.empty()) {
+  if (const Placement& placement = job.placement; !placement.table.empty() && !job.afd) {
     step.table_ = MOEYARD_TRY(DeviceTensor::make(ACL_INT32, {config.experts, placement.columns},
                                                  std::as_bytes(std::span(placement.table))));
     step.instances_ = MOEYARD_TRY(DeviceTensor::make(ACL_INT32, {tokens, topk}));

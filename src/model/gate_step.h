@@ -8,7 +8,7 @@
 namespace moeyard::model {
 
 // Chooses the experts of a rank's tokens: logits in fp32, the family's gating operator, and with a placement
-// the instance of each chosen expert.
+// the instance of each chosen expert (with FFN workers their table of experts does that).
 class GateStep {
  public:
   static Result<GateStep> make(const Job& job, int rank);

@@ -55,6 +55,15 @@ void Rank::leave() {
   communicator_.reset();
 }
 
+void Rank::abort() { (void)aclrtStreamAbort(stream_.get()); }
+
+Result<std::span<std::byte>> Rank::window() {
+  void* memory = nullptr;
+  std::uint64_t bytes = 0;
+  MOEYARD_TRY(checked(HcclGetHcclBuffer(communicator_.get(), &memory, &bytes), "HcclGetHcclBuffer"));
+  return std::span(static_cast<std::byte*>(memory), bytes);
+}
+
 Status Rank::meet() { return checked(HcclBarrier(communicator_.get(), stream_.get()), "HcclBarrier"); }
 
 aclTensor* Rank::keep(Tensor tensor) {
@@ -73,16 +82,23 @@ Status Rank::record(Phase phase, int end) {
   return checked(aclrtRecordEvent(events_[index][end].get(), stream_.get()), "aclrtRecordEvent");
 }
 
-Result<std::array<double, kPhases>> Rank::milliseconds() const {
-  std::array<double, kPhases> times{};
+Status Rank::add_times(PhaseTimes& times) {
   for (int p = 0; p < kPhases; ++p) {
-    if (!timed_[p]) continue;  // a rank without tokens has nothing to gate
+    if (!timed_[p]) continue;
     float ms = 0;
     MOEYARD_TRY(checked(aclrtEventElapsedTime(&ms, events_[p][0].get(), events_[p][1].get()),
                         "aclrtEventElapsedTime"));
-    times[p] = ms;
+    times[p] += ms;
+    timed_[p] = false;
   }
-  return times;
+  return {};
+}
+
+Status Rank::copy(const DeviceTensor& from, const DeviceTensor& to) {
+  return checked(
+      aclrtMemcpyAsync(to.data(), static_cast<std::size_t>(to.bytes()), from.data(),
+                       static_cast<std::size_t>(from.bytes()), ACL_MEMCPY_DEVICE_TO_DEVICE, stream_.get()),
+      "aclrtMemcpyAsync");
 }
 
 Result<void*> Rank::workspace_of(std::int64_t bytes) {

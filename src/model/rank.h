@@ -11,8 +11,10 @@
 
 namespace moeyard::model {
 
-enum class Phase { gate, dispatch, experts, combine };
-inline constexpr int kPhases = 4;
+// Of a pass over the layer; `batch` and `send_back` are steps of FFN workers.
+enum class Phase { gate, dispatch, batch, experts, send_back, combine };
+inline constexpr int kPhases = 6;
+using PhaseTimes = std::array<double, kPhases>;  // in milliseconds, 0 for what a rank has no part in
 
 // One rank: its device's context and stream, its place in the communicator, and what lives as long as its
 // queued work.
@@ -34,15 +36,23 @@ class Rank {
   // Ends this rank's part in the communicator once its queued work is done, so that peers that wait for it hear
   // of it.
   void leave();
+  // Drops the queued work and ends what waits on the stream.
+  void abort();
+  // The communicator's memory on this rank, which peers write to.
+  Result<std::span<std::byte>> window();
 
   // Keep a handle until the next synchronize.
   aclTensor* keep(Tensor tensor);
   aclTensorList* keep(TensorList list);
 
-  // Times on the stream, from begin to end of a phase; in milliseconds after a synchronize.
+  // Times on the stream, from begin to end of a phase. After a synchronize, add_times adds what was timed since the
+  // last one.
   Status begin(Phase phase) { return record(phase, 0); }
   Status end(Phase phase) { return record(phase, 1); }
-  Result<std::array<double, kPhases>> milliseconds() const;
+  Status add_times(PhaseTimes& times);
+
+  // Queues a copy of all bytes of `from` to the beginning of `to`.
+  Status copy(const DeviceTensor& from, const DeviceTensor& to);
 
   // An operator's two phases: the first one with `arguments`, the second one on the rank's stream.
   template <class... Parameters, class... Arguments>

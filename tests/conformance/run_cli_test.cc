@@ -92,6 +92,63 @@ TEST_P(Layers, PassAgainstTransformersOnAnyNumberOfRanksInBothTypes) {
   }
 }
 
+TEST_P(Layers, WorkersOfBothKindsGiveTheSameBits) {
+  const TemporaryFolder folder;
+  const std::string output = (folder.path() / "out.safetensors").string();
+  const std::string file = (folder.path() / "report.json").string();
+  const std::string placement = (data(GetParam()) / "placement.json").string();
+  for (const char* dtype : {"bf16", "fp16"}) {
+    ASSERT_EQ(run(arguments_of(GetParam(), {"--dtype", dtype, "--output", output})).code, 0);
+    const std::string plain = contents(output);
+    const std::vector<std::vector<std::string>> deployments = {
+        {},
+        {"--attention-workers", "1", "--ffn-workers", "1", "--micro-batches", "1"},
+        {"--attention-workers", "3", "--ffn-workers", "4", "--micro-batch-tokens", "7", "--placement",
+         placement},
+        {"--attention-workers", "5", "--micro-batches", "2", "--micro-batch-tokens", "1"}};
+    for (std::vector<std::string> deployment : deployments) {
+      deployment.insert(deployment.end(), {"--afd", "--dtype", dtype, "--output", output, "--repeat", "2"});
+      const Outcome outcome = run(expecting(GetParam(), deployment));
+      ASSERT_EQ(outcome.code, 0) << outcome.text;
+      EXPECT_THAT(outcome.last_line(), StartsWith("PASS ")) << outcome.text;
+      EXPECT_EQ(contents(output), plain) << testing::PrintToString(deployment);
+    }
+  }
+}
+
+TEST_P(Layers, TheReportOfWorkersHasTheirSetupRowsAndPhases) {
+  const TemporaryFolder folder;
+  const std::string file = (folder.path() / "report.json").string();
+  const Outcome outcome = run(expecting(GetParam(), {"--afd", "--attention-workers", "3", "--json", file}));
+  ASSERT_EQ(outcome.code, 0) << outcome.text;
+  const json report = json::parse(contents(file));
+  EXPECT_EQ(report.at("setup").at("ranks"), 5);
+  EXPECT_EQ(
+      report.at("setup").at("afd"),
+      json({{"attention_workers", 3}, {"ffn_workers", 2}, {"micro_batches", 3}, {"micro_batch_tokens", 16}}));
+  const json provenance = json::parse(contents(data(GetParam()) / "provenance.json"));
+  EXPECT_EQ(report.at("load").at("rows_of_expert"), provenance.at("tokens_per_expert"));
+  std::int64_t rows = 0, tokens = 0, bytes = 0;
+  for (int r = 0; r < 5; ++r) {
+    tokens += report.at("load").at("tokens_of_rank")[r].get<std::int64_t>();
+    rows += report.at("load").at("rows_of_rank")[r].get<std::int64_t>();
+    for (int to = 0; to < 5; ++to) {
+      const auto part = report.at("bytes_from_rank_to_rank")[r][to].get<std::int64_t>();
+      EXPECT_EQ(part > 0, r < 3 && to >= 3) << r << " to " << to;
+      bytes += part;
+    }
+  }
+  EXPECT_EQ(tokens, report.at("setup").at("tokens"));
+  EXPECT_EQ(bytes, rows * report.at("model").at("hidden").get<std::int64_t>() * 2);
+  std::vector<std::string> names;
+  for (const auto& phase : report.at("phases")) {
+    names.push_back(phase.at("name"));
+    EXPECT_GT(phase.at("ms").get<double>(), 0.0) << phase;
+    EXPECT_GT(phase.at("bytes").get<std::int64_t>(), 0) << phase;
+  }
+  EXPECT_THAT(names, testing::ElementsAre("gate", "send", "batch", "experts", "send back", "combine"));
+}
+
 TEST_P(Layers, APlacementMovesRowsAndChangesNoBit) {
   const TemporaryFolder folder;
   const std::string plain = (folder.path() / "plain.safetensors").string();
@@ -151,11 +208,13 @@ TEST_P(Layers, TheReportAgreesWithWhatTransformersChose) {
 }
 
 TEST_P(Layers, LinesFitAHundredColumnsAndNothingIsColored) {
-  const Outcome outcome = run(expecting(GetParam(), {"--ranks", "4"}));
-  std::istringstream lines(outcome.text);
-  for (std::string line; std::getline(lines, line);) {
-    EXPECT_LE(line.size(), 100u) << line;
-    EXPECT_EQ(line.find_first_of("\033\r"), std::string::npos) << line;
+  for (const char* ranks : {"--ranks=4", "--afd"}) {
+    const Outcome outcome = run(expecting(GetParam(), {ranks}));
+    std::istringstream lines(outcome.text);
+    for (std::string line; std::getline(lines, line);) {
+      EXPECT_LE(line.size(), 100u) << line;
+      EXPECT_EQ(line.find_first_of("\033\r"), std::string::npos) << line;
+    }
   }
 }
 
@@ -181,16 +240,17 @@ TEST(RunCli, FewerTokensThanRanksWork) {
     TensorWriter writer;
     writer.add_pattern("x", {tokens, 256}, "BF16");
     const std::string output = (folder.path() / "out.safetensors").string();
-    for (const Layer& layer : kLayers) {
-      const Outcome outcome =
-          run({"run", "--model", data(layer).string(), "--layer", std::to_string(layer.number), "--input",
-               folder.write("x.safetensors", writer.bytes()).string(), "--input-name", "x", "--ranks", "4",
-               "--output", output, "--json", (folder.path() / "report.json").string()});
-      ASSERT_EQ(outcome.code, 0) << outcome.text;
-      EXPECT_THAT(outcome.last_line(), StartsWith("PASS "));
-      EXPECT_EQ(header_of(contents(output)).at("output").at("shape"), json({tokens, 256}));
-      EXPECT_EQ(json::parse(contents(folder.path() / "report.json")).at("setup").at("tokens"), tokens);
-    }
+    for (const Layer& layer : kLayers)
+      for (const char* ranks : {"--ranks=4", "--afd"}) {
+        const Outcome outcome =
+            run({"run", "--model", data(layer).string(), "--layer", std::to_string(layer.number), "--input",
+                 folder.write("x.safetensors", writer.bytes()).string(), "--input-name", "x", ranks,
+                 "--output", output, "--json", (folder.path() / "report.json").string()});
+        ASSERT_EQ(outcome.code, 0) << outcome.text;
+        EXPECT_THAT(outcome.last_line(), StartsWith("PASS "));
+        EXPECT_EQ(header_of(contents(output)).at("output").at("shape"), json({tokens, 256}));
+        EXPECT_EQ(json::parse(contents(folder.path() / "report.json")).at("setup").at("tokens"), tokens);
+      }
   }
 }
 
@@ -234,6 +294,15 @@ const BadCall kBadCalls[] = {
      {"--placement", (data(kLayers[0]) / "placement.json").string()},
      "has no instance of expert 8"},
     {"processes", {"--processes", "4"}, "--processes is not available yet"},
+    {"afd_and_ranks", {"--afd", "--ranks", "4"}, "--ranks"},
+    {"workers_without_afd", {"--ffn-workers", "4"}, "--afd"},
+    {"ffn_workers_uneven",
+     {"--afd", "--ffn-workers", "7"},
+     "--ffn-workers 7 does not divide the 24 experts of this layer: 1, 2, 3, 4, 6, 8, 12, 24 work."},
+    {"ffn_workers_zero", {"--afd", "--ffn-workers", "0"}, "--ffn-workers 0 does not divide"},
+    {"attention_workers_zero", {"--afd", "--attention-workers", "0"}, "must be from 1 to 1024"},
+    {"micro_batches_many", {"--afd", "--micro-batches", "65"}, "--micro-batches 65 must be from 1 to 64"},
+    {"micro_batch_empty", {"--afd", "--micro-batch-tokens", "0"}, "must be from 1 to 512"},
     {"names_collide",
      {"--output", "/nowhere", "--with-topk", "--output-name", "topk_ids"},
      "--output-name topk_ids is"},
@@ -257,7 +326,7 @@ INSTANTIATE_TEST_SUITE_P(Calls, BadCalls, testing::ValuesIn(kBadCalls),
 TEST(RunCli, TooFewDevicesAreNamed) {
   const Outcome outcome = run(arguments_of(kLayers[1], {"--ranks", "4"}), "MOEYARD_DEVICES=2");
   EXPECT_EQ(outcome.code, 2);
-  EXPECT_THAT(outcome.text, HasSubstr("--ranks 4 needs as many devices, there are 2: set MOEYARD_DEVICES"));
+  EXPECT_THAT(outcome.text, HasSubstr("--ranks 4 needs 4 devices, there are 2: set MOEYARD_DEVICES"));
 }
 
 TEST(RunCli, UsageEndsWithTwoAndHelpWithZero) {
@@ -287,6 +356,17 @@ TEST(RunCli, AFailureOfAnOperatorEndsWithThree) {
   const Outcome outcome = run(arguments_of(kLayers[0], {"--ranks", "2"}), "MOEYARD_SOC=A3");
   EXPECT_EQ(outcome.code, 3) << outcome.text;
   EXPECT_THAT(outcome.text, HasSubstr("aclnnMoeDistributeDispatchV4 returned 561002"));
+  // So does the operator of attention workers, while FFN workers wait for what they would send.
+  const Outcome workers = run(arguments_of(kLayers[0], {"--afd"}), "MOEYARD_SOC=A3");
+  EXPECT_EQ(workers.code, 3) << workers.text;
+  EXPECT_THAT(workers.text, HasSubstr("aclnnAttentionToFFN returned 561002"));
+}
+
+TEST(RunCli, AWindowThatIsTooSmallIsNamed) {
+  const Outcome outcome =
+      run(arguments_of(kLayers[0], {"--afd", "--micro-batch-tokens", "512"}), "HCCL_BUFFSIZE=1");
+  EXPECT_EQ(outcome.code, 3) << outcome.text;
+  EXPECT_THAT(outcome.text, HasSubstr("HCCL_BUFFSIZE"));
 }
 
 // A copy of the qwen3_moe layer that a test damages.

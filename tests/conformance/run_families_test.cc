@@ -17,7 +17,7 @@ using testing::HasSubstr;
 using testing::StartsWith;
 using Shape = std::vector<std::int64_t>;
 
-constexpr std::int64_t kHidden = 64, kSize = 48, kExperts = 16, kSharedSize = 40;
+constexpr std::int64_t kHidden = 256, kSize = 48, kExperts = 16, kSharedSize = 40;
 
 struct Family {
   const char* name;
@@ -128,7 +128,8 @@ TEST_P(Families, PassInBothTypesWithAndWithoutPlacement) {
   for (const char* dtype : {"bf16", "fp16"}) {
     for (const std::vector<std::string>& more : {std::vector<std::string>{"--ranks", "1"},
                                                  {"--ranks", "4"},
-                                                 {"--ranks", "2", "--placement", placement}}) {
+                                                 {"--ranks", "2", "--placement", placement},
+                                                 {"--afd", "--placement", placement}}) {
       std::vector<std::string> arguments = more;
       arguments.insert(arguments.end(), {"--dtype", dtype});
       const Outcome outcome = run(arguments);

@@ -9,7 +9,9 @@
 
 #include "acl/acl.h"
 #include "model/dense.h"
+#include "model/disaggregated.h"
 #include "model/errors.h"
+#include "model/expert_parallel.h"
 #include "model/safetensors.h"
 #include "moeyard/commands.h"
 #include "moeyard/run_report.h"
@@ -31,7 +33,8 @@ StoredType run_type(const RunOptions& options, StoredType stored) {
 // UpdateExpert can pick by rank only among as many instances as there are ranks, and not for one rank alone.
 Status check_balance(const RunOptions& options, const model::Placement& placement) {
   const std::int64_t most = placement.columns - 1;
-  if (options.balance != "rank" || placement.table.empty() || (options.ranks > 1 && most <= options.ranks))
+  if (options.balance != "rank" || options.afd || placement.table.empty() ||
+      (options.ranks > 1 && most <= options.ranks))
     return {};
   return bad_input(
       "--balance rank needs at least {} ranks, as an expert has {} instance(s): use --balance token.",
@@ -50,20 +53,43 @@ Status check_options(const RunOptions& options) {
   return {};
 }
 
-Status check_ranks(const RunOptions& options, const model::Placement& placement) {
-  if (options.ranks < 1 || placement.instances() % options.ranks != 0)
-    return bad_input("--ranks {} does not divide the {} {}s of this layer: {} work.", options.ranks,
-                     placement.instances(), placement.table.empty() ? "expert" : "expert instance",
-                     model::fitting_ranks(placement.instances()));
-  MOEYARD_TRY(check_balance(options, placement));
+// Instances lie evenly on `ranks`, which the option `name` sets.
+Status check_share(const char* name, int ranks, const model::Placement& placement) {
+  if (ranks >= 1 && placement.instances() % ranks == 0) return {};
+  return bad_input("{} {} does not divide the {} {}s of this layer: {} work.", name, ranks,
+                   placement.instances(), placement.table.empty() ? "expert" : "expert instance",
+                   model::fitting_ranks(placement.instances()));
+}
+
+Status check_ranks(const RunOptions& options, const model::Job& job) {
+  const char* name = options.afd ? "--ffn-workers" : "--ranks";
+  MOEYARD_TRY(check_share(name, job.expert_ranks(), job.placement));
+  if (job.afd) MOEYARD_TRY(model::check_disaggregation(job));
+  MOEYARD_TRY(check_balance(options, job.placement));
   // A device per rank; whoever set a number of devices meant it.
-  setenv("MOEYARD_DEVICES", std::to_string(std::clamp(options.ranks, 16, 1024)).c_str(), /*overwrite*/ 0);
+  setenv("MOEYARD_DEVICES", std::to_string(std::clamp(job.ranks, 16, 1024)).c_str(), /*overwrite*/ 0);
   std::uint32_t devices = 0;
   MOEYARD_TRY(model::checked(aclrtGetDeviceCount(&devices), "aclrtGetDeviceCount"));
-  if (static_cast<std::uint32_t>(options.ranks) > devices)
-    return bad_input("--ranks {} needs as many devices, there are {}: set MOEYARD_DEVICES (at most 1024).",
-                     options.ranks, devices);
+  if (static_cast<std::uint32_t>(job.ranks) > devices)
+    return bad_input("{} {} needs {} devices, there are {}: set MOEYARD_DEVICES (at most 1024).", name,
+                     job.expert_ranks(), job.ranks, devices);
   return {};
+}
+
+// What the options say of the ranks.
+model::Job job_of(const RunOptions& options, const model::MoeLayer& layer, const model::Rows& tokens,
+                  const model::Placement& placement) {
+  model::Job job{
+      layer,         tokens,
+      placement,     run_type(options, layer.stored_type()),
+      options.ranks, options.balance == "rank" ? model::Balance::by_rank : model::Balance::by_token,
+      std::nullopt};
+  if (options.afd) {
+    job.afd = model::Disaggregation{options.attention_workers, options.ffn_workers, options.micro_batches,
+                                    options.micro_batch_tokens};
+    job.ranks = job.afd->ranks();
+  }
+  return job;
 }
 
 Result<model::Placement> read_placement(const RunOptions& options, const model::LayerConfig& config) {
@@ -155,15 +181,13 @@ Result<Ending> run_layer(const RunOptions& options) {
   const model::Progress progress = progress_line();
   const auto layer = MOEYARD_TRY(model::load_layer(options.model, options.layer, progress));
   const auto placement = MOEYARD_TRY(read_placement(options, layer.config));
-  MOEYARD_TRY(check_ranks(options, placement));
   const auto tokens = MOEYARD_TRY(model::read_rows(options.input, options.input_name, layer.config.hidden));
   std::optional<model::Rows> expected;
   if (!options.expect.empty()) expected = MOEYARD_TRY(read_expectation(options, tokens));
-  const model::Job job{
-      layer,         tokens,
-      placement,     run_type(options, layer.stored_type()),
-      options.ranks, options.balance == "rank" ? model::Balance::by_rank : model::Balance::by_token};
-  const auto run = MOEYARD_TRY(model::run_expert_parallel(job, options.repeat, progress));
+  const model::Job job = job_of(options, layer, tokens, placement);
+  MOEYARD_TRY(check_ranks(options, job));
+  const auto run_on_ranks = job.afd ? model::run_disaggregated : model::run_expert_parallel;
+  const auto run = MOEYARD_TRY(run_on_ranks(job, options.repeat, progress));
   RunReport report{options, job, run};
   measure(report);
   const std::vector<float> got = widened(job, run);
@@ -199,6 +223,19 @@ void add_options(CLI::App& command, RunOptions& options) {
                     ->capture_default_str();
   command.add_option("--processes", options.processes, "Ranks as processes (not available yet)")
       ->excludes(ranks);
+  auto* afd = command.add_flag("--afd", options.afd, "Attention workers and FFN workers")->excludes(ranks);
+  command.add_option("--attention-workers", options.attention_workers, "Ranks with tokens")
+      ->capture_default_str()
+      ->needs(afd);
+  command.add_option("--ffn-workers", options.ffn_workers, "Ranks with experts")
+      ->capture_default_str()
+      ->needs(afd);
+  command.add_option("--micro-batches", options.micro_batches, "Under way at a time, of an attention worker")
+      ->capture_default_str()
+      ->needs(afd);
+  command.add_option("--micro-batch-tokens", options.micro_batch_tokens, "Tokens of a micro-batch at most")
+      ->capture_default_str()
+      ->needs(afd);
   command.add_option("--placement", options.placement, "JSON file with phy2log: the expert of each instance")
       ->type_name("FILE");
   command.add_option("--balance", options.balance, "What picks the instance of an expert")

@@ -32,13 +32,20 @@ Json model_of(const RunReport& report) {
 
 Json setup_of(const RunReport& report) {
   const auto& job = report.job;
-  return {{"tokens", job.tokens.count},
-          {"ranks", job.ranks},
-          {"instances", job.placement.instances()},
-          {"placement", report.options.placement},
-          {"balance", report.options.placement.empty() ? "" : report.options.balance},
-          {"dtype", dtype_name(job.type)},
-          {"passes", report.run.passes.size()}};
+  const bool balanced = !report.options.placement.empty() && !job.afd;
+  Json setup = {{"tokens", job.tokens.count},
+                {"ranks", job.ranks},
+                {"instances", job.placement.instances()},
+                {"placement", report.options.placement},
+                {"balance", balanced ? report.options.balance : ""},
+                {"dtype", dtype_name(job.type)},
+                {"passes", report.run.passes.size()}};
+  if (job.afd)
+    setup["afd"] = {{"attention_workers", job.afd->attention_workers},
+                    {"ffn_workers", job.afd->ffn_workers},
+                    {"micro_batches", job.afd->micro_batches},
+                    {"micro_batch_tokens", job.afd->micro_batch_tokens}};
+  return setup;
 }
 
 Json load_of(const RunReport& report) {
@@ -76,12 +83,12 @@ double milliseconds(double ms) { return std::round(ms * 1e6) / 1e6; }
 
 Json phases_of(const RunReport& report) {
   Json phases = Json::array();
-  for (int p = 0; p < model::kPhases; ++p) {
-    const PhaseReport& phase = report.phases[p];
+  for (const PhaseReport& phase : report.phases) {
     Json passes = Json::array();
     for (const model::Pass& pass : report.run.passes) {
       Json ranks = Json::array();
-      for (const auto& times : pass.ms_of_rank) ranks.push_back(milliseconds(times[p]));
+      for (const auto& times : pass.ms_of_rank)
+        ranks.push_back(milliseconds(times[static_cast<int>(phase.phase)]));
       passes.push_back(std::move(ranks));
     }
     phases.push_back({{"name", phase.name},

@@ -10,6 +10,9 @@ struct RunOptions {
   std::int64_t layer = 0;
   int ranks = 1;
   int processes = 0;
+  bool afd = false;  // attention workers and FFN workers instead of ranks that are both
+  int attention_workers = 2, ffn_workers = 2;
+  std::int64_t micro_batches = 3, micro_batch_tokens = 16;
   int repeat = 1;
   std::string dtype;              // "": that of the weights, bf16 for fp32
   std::string balance = "token";  // or "rank"

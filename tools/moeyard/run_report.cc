@@ -33,26 +33,29 @@ std::int64_t gate_bytes(const RunReport& report) {
 
 std::int64_t expert_bytes(const RunReport& report) {
   const LayerConfig& config = report.job.layer.config;
-  const std::int64_t weights = 3 * config.hidden * config.intermediate * 2;
-  std::int64_t bytes = mlp_bytes(report.rows(), config.hidden, config.intermediate);
-  for (std::int64_t p = 0; p < report.job.placement.instances(); ++p)
-    bytes += report.rows_to(p) > 0 ? weights : 0;
+  const std::int64_t weights = 3 * config.hidden * 2;
+  std::int64_t bytes = mlp_bytes(report.rows(), config.hidden, config.intermediate) +
+                       report.run.instance_reads * weights * config.intermediate;
   if (config.shared_intermediate == 0) return bytes;
-  for (int r = 0; r < report.job.ranks; ++r)
-    if (report.job.tokens_of(r) > 0) bytes += 3 * config.hidden * config.shared_intermediate * 2;
-  return bytes + mlp_bytes(report.job.tokens.count, config.hidden, config.shared_intermediate);
+  return bytes + mlp_bytes(report.shared_rows(), config.hidden, config.shared_intermediate) +
+         report.run.shared_reads * weights * config.shared_intermediate;
 }
+
+std::int64_t row_bytes(const RunReport& report) { return report.job.layer.config.hidden * 2; }
 
 std::int64_t combine_bytes(const RunReport& report) {
-  const std::int64_t row_bytes = report.job.layer.config.hidden * 2;
-  const std::int64_t tokens = report.job.tokens.count;
-  return (report.rows() + tokens + (report.job.layer.shared ? tokens : 0)) * row_bytes;
+  return (report.rows() + report.shared_rows() + report.job.tokens.count) * row_bytes(report);
 }
 
-double slowest(const model::Pass& pass, int phase) {
-  double ms = 0;
-  for (const auto& times : pass.ms_of_rank) ms = std::max(ms, times[phase]);
-  return ms;
+// Of the slowest rank, the median of all passes.
+double median_ms(const RunReport& report, Phase phase) {
+  std::vector<double> slowest;
+  for (const model::Pass& pass : report.run.passes) {
+    double ms = 0;
+    for (const auto& times : pass.ms_of_rank) ms = std::max(ms, times[static_cast<int>(phase)]);
+    slowest.push_back(ms);
+  }
+  return median(std::move(slowest));
 }
 
 }  // namespace
@@ -67,13 +70,15 @@ std::int64_t RunReport::rows_of(int source, std::int64_t instance) const {
 
 std::int64_t RunReport::rows_to(std::int64_t instance) const {
   std::int64_t rows = 0;
-  for (int source = 0; source < job.ranks; ++source) rows += rows_of(source, instance);
+  for (int source = 0; source < job.token_ranks(); ++source) rows += rows_of(source, instance);
   return rows;
 }
 
 std::int64_t RunReport::rows_to_rank(int rank) const {
+  const int worker = rank - job.first_expert_rank();
   std::int64_t rows = 0;
-  for (std::int64_t l = 0; l < job.local_instances(); ++l) rows += rows_to(rank * job.local_instances() + l);
+  for (std::int64_t l = 0; worker >= 0 && l < job.local_instances(); ++l)
+    rows += rows_to(worker * job.local_instances() + l);
   return rows;
 }
 
@@ -83,22 +88,34 @@ std::int64_t RunReport::rows() const {
   return rows;
 }
 
+std::int64_t RunReport::shared_rows() const { return job.layer.shared ? job.tokens.count : 0; }
+
 std::int64_t RunReport::bytes_between(int source, int target) const {
+  const int worker = target - job.first_expert_rank();
+  if (source >= job.token_ranks() || worker < 0) return 0;
   std::int64_t rows = 0;
   for (std::int64_t l = 0; l < job.local_instances(); ++l)
-    rows += rows_of(source, target * job.local_instances() + l);
+    rows += rows_of(source, worker * job.local_instances() + l);
   return rows * job.layer.config.hidden * 2;
 }
 
 void measure(RunReport& report) {
-  const std::int64_t bytes[] = {gate_bytes(report), report.rows() * report.job.layer.config.hidden * 2,
-                                expert_bytes(report), combine_bytes(report)};
-  constexpr const char* kNames[] = {"gate", "dispatch", "experts", "combine"};
-  for (int p = 0; p < model::kPhases; ++p) {
-    std::vector<double> times;
-    for (const model::Pass& pass : report.run.passes) times.push_back(slowest(pass, p));
-    report.phases[p] = {kNames[p], median(times), bytes[p]};
+  const auto add = [&](Phase phase, const char* name, std::int64_t bytes) {
+    report.phases.push_back({phase, name, median_ms(report, phase), bytes});
+  };
+  const std::int64_t rows = report.rows() * row_bytes(report);
+  add(Phase::gate, "gate", gate_bytes(report));
+  if (report.job.afd) {
+    const std::int64_t all_rows = rows + report.shared_rows() * row_bytes(report);
+    add(Phase::dispatch, "send", all_rows);
+    add(Phase::batch, "batch", 2 * all_rows);
+    add(Phase::experts, "experts", expert_bytes(report));
+    add(Phase::send_back, "send back", all_rows);
+  } else {
+    add(Phase::dispatch, "dispatch", rows);
+    add(Phase::experts, "experts", expert_bytes(report));
   }
+  add(Phase::combine, "combine", combine_bytes(report));
   std::vector<double> times;
   for (const model::Pass& pass : report.run.passes) times.push_back(pass.ms);
   report.layer_ms = median(times);

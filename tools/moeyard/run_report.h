@@ -1,17 +1,17 @@
 // Moeyard. SPDX-License-Identifier: Apache-2.0
 #pragma once
-#include <array>
 #include <string>
 #include <vector>
 
 #include "model/compare.h"
-#include "model/expert_parallel.h"
+#include "model/layer_run.h"
 #include "moeyard/run_options.h"
 
 namespace moeyard::tool {
 
 // A phase's figures over all ranks.
 struct PhaseReport {
+  model::Phase phase;
   const char* name;
   double ms;           // of the slowest rank, the median of all passes
   std::int64_t bytes;  // moved by all ranks, see docs/run-json.md
@@ -26,7 +26,7 @@ struct RunReport {
   std::vector<model::Check> checks;
   std::int64_t ties = 0;  // tokens where the dense check took the router's equally good choice
   std::vector<std::string> warnings;
-  std::array<PhaseReport, model::kPhases> phases{};
+  std::vector<PhaseReport> phases;
   double layer_ms = 0;  // whole layer, the median of all passes
 
   bool passed() const;
@@ -34,7 +34,8 @@ struct RunReport {
   std::int64_t rows_to(std::int64_t instance) const;  // from all ranks
   std::int64_t rows_to_rank(int rank) const;
   std::int64_t rows() const;
-  // Bytes of the rows that one rank sent to another.
+  std::int64_t shared_rows() const;  // those of the shared expert
+  // Bytes of the rows of experts that one rank sent to another.
   std::int64_t bytes_between(int source, int target) const;
 };
 

@@ -43,11 +43,20 @@ void print_head(const RunReport& report) {
              dtype_name(job.layer.stored_type()), job.layer.fused ? ", fused" : "");
   fmt::print("  tokens    {} in {} from {}\n", job.tokens.count, dtype_name(job.tokens.stored),
              shortened(report.options.input, 60));
-  fmt::print(
-      "  ranks     {} with {} each, computing in {}{}\n", plural(job.ranks, "rank"),
-      plural(job.local_instances(), job.placement.table.empty() ? "expert" : "expert instance"),
-      dtype_name(job.type),
-      report.run.passes.size() > 1 ? fmt::format(", medians of {} passes", report.run.passes.size()) : "");
+  const std::string each =
+      plural(job.local_instances(), job.placement.table.empty() ? "expert" : "expert instance");
+  const std::string passes =
+      report.run.passes.size() > 1 ? fmt::format(", medians of {} passes", report.run.passes.size()) : "";
+  if (!job.afd) {
+    fmt::print("  ranks     {} with {} each, computing in {}{}\n", plural(job.ranks, "rank"), each,
+               dtype_name(job.type), passes);
+    return;
+  }
+  fmt::print("  ranks     {}, {} with {} each\n", plural(job.token_ranks(), "attention worker"),
+             plural(job.expert_ranks(), "FFN worker"), each);
+  fmt::print("  batches   up to {} of {} under way per attention worker, computing in {}{}\n",
+             job.afd->micro_batches, plural(job.afd->micro_batch_tokens, "token"), dtype_name(job.type),
+             passes);
 }
 
 // Neighbouring values added up, so that at most `most` are left.
@@ -75,12 +84,14 @@ std::vector<ChartLine> chart_lines(const RunReport& report) {
     ChartLine& line = lines[i];
     line.label =
         end - first == 1 ? fmt::format("rank {}", first) : fmt::format("ranks {}-{}", first, end - 1);
+    if (job.afd)
+      line.label += end <= job.token_ranks() ? " attention" : first < job.token_ranks() ? "" : " FFN";
     std::vector<std::int64_t> instances;
     for (int r = first; r < end; ++r) {
       line.tokens += job.tokens_of(r);
       line.rows += report.rows_to_rank(r);
-      for (std::int64_t l = 0; l < job.local_instances(); ++l)
-        instances.push_back(report.rows_to(r * job.local_instances() + l));
+      for (std::int64_t l = 0; r >= job.first_expert_rank() && l < job.local_instances(); ++l)
+        instances.push_back(report.rows_to((r - job.first_expert_rank()) * job.local_instances() + l));
     }
     line.experts = squeezed(instances, kMostColumns);
   }
@@ -93,12 +104,12 @@ void print_chart(const RunReport& report, Style style) {
   std::size_t label_width = 0;
   for (const ChartLine& line : lines) {
     most_rows = std::max(most_rows, line.rows);
-    most_of_expert = std::max(most_of_expert, *std::max_element(line.experts.begin(), line.experts.end()));
+    for (const std::int64_t rows : line.experts) most_of_expert = std::max(most_of_expert, rows);
     label_width = std::max(label_width, line.label.size());
   }
   std::int64_t busiest = 0;
   for (int r = 0; r < report.job.ranks; ++r) busiest = std::max(busiest, report.rows_to_rank(r));
-  const double mean = static_cast<double>(report.rows()) / report.job.ranks;
+  const double mean = static_cast<double>(report.rows()) / report.job.expert_ranks();
   fmt::print("\n  {} rows (a row is a token at one of its experts); the busiest rank has {:.2f} x the mean\n",
              report.rows(), static_cast<double>(busiest) / mean);
   fmt::print("  {:<{}} {:>8} {:>8}  {:<{}}  {}\n", "", label_width, "tokens", "rows", "", kBarWidth,
