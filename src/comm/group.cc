@@ -6,7 +6,9 @@
 #include <unordered_set>
 #include <utility>
 
+#include "base/deadline.h"
 #include "base/errors.h"
+#include "runtime/stop_signal.h"
 
 namespace moeyard::comm {
 
@@ -53,11 +55,17 @@ Status Group::await_turn(std::uint64_t turn, std::string_view operator_name,
     return {};
   std::unique_lock lock(turn_mutex_);
   const auto my_turn = [&] { return serving_.load(std::memory_order_relaxed) == turn; };
-  if (timeout.count() == 0) {
-    turn_changed_.wait(lock, my_turn);
-    return {};
+  const Deadline deadline = Deadline::after(timeout);
+  const runtime::StopSignal& stop = runtime::StopSignal::current();
+  runtime::Looks looks;
+  while (!turn_changed_.wait_until(lock, looks.next_before(deadline.at()), my_turn)) {
+    if (stop.requested())
+      return fail(stream_error::kPeerMissing, TextCode::runtime_state,
+                  "{}: group {}, rank {}: the stream was aborted before the call's turn came", operator_name,
+                  name(), rank());
+    if (deadline.expired()) break;
   }
-  if (turn_changed_.wait_for(lock, timeout, my_turn)) return {};
+  if (my_turn()) return {};
   return fail(
       stream_error::kPeerMissing, TextCode::hccl_timeout,
       "{}: group {}, rank {}: an earlier collective call of this rank on another stream was not over after "

@@ -10,6 +10,7 @@
 #include "base/log.h"
 #include "runtime/exception.h"
 #include "runtime/options.h"
+#include "runtime/stop_signal.h"
 
 namespace moeyard::runtime {
 namespace {
@@ -72,12 +73,28 @@ Status past_own_timeout(std::string_view name, std::chrono::microseconds took,
               name, took.count(), limit.count());
 }
 
+// The signal of the thread while it runs a task.
+class Signalled {
+ public:
+  explicit Signalled(StopSignal signal) : before_(std::exchange(StopSignal::current(), signal)) {}
+  ~Signalled() { StopSignal::current() = before_; }
+  Signalled(const Signalled&) = delete;
+
+ private:
+  const StopSignal before_;
+};
+
 std::int32_t next_stream_id() {
   static std::atomic<std::int32_t> last{0};
   return last.fetch_add(1, std::memory_order_relaxed);
 }
 
 }  // namespace
+
+StopSignal& StopSignal::current() {
+  thread_local StopSignal signal;
+  return signal;
+}
 
 Stream::Stream(Options options) : options_(options), id_(next_stream_id()) { watch_for_fork(); }
 
@@ -119,13 +136,17 @@ Status Stream::enqueue(Task task, bool may_run_here, std::uint64_t* position) {
   }
   submitted_.store(mine, std::memory_order_release);
   if (position != nullptr) *position = mine;
+  const StopSignal signal(&stop_requests_, stop_requests());
   if (!run_here) {
     wake(lock);
     return {};
   }
 
   lock.unlock();
-  const Status status = execute(task, mine);
+  const Status status = [&] {
+    const Signalled signalled(signal);
+    return execute(task, mine);
+  }();
   task.run = {};
   std::vector<Task> dropped;
   lock.lock();
@@ -223,6 +244,7 @@ void Stream::work() {
     running_ = true;
     running_name_ = task.name;
     const std::uint64_t position = completed_.load(std::memory_order_relaxed) + 1;
+    StopSignal::current() = {&stop_requests_, stop_requests()};
     lock.unlock();
     const Status status = execute(task, position);
     task.run = {};

@@ -3,9 +3,12 @@
 // are missing or disagree.
 #include <gmock/gmock.h>
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <cstdlib>
+#include <filesystem>
+#include <fstream>
 
 #include "support/hccl_ranks.h"
 
@@ -429,6 +432,103 @@ TEST(DestroyTest, IsRefusedWhileACollectiveRunsAndFreesThePeersThatWait) {
   while (!checked) std::this_thread::yield();
   EXPECT_EQ(HcclCommDestroy(comms[1]), HCCL_SUCCESS) << recent_message();
   waiting.join();
+}
+
+// Rank 0 waits in a call for rank 1, which does not come; `end` ends that.
+void expect_wait_ends(const std::function<HcclResult(HcclComm, aclrtStream)>& call,
+                      const std::function<void(aclrtStream)>& end) {
+  std::int32_t devices[] = {0, 1};
+  HcclComm comms[2];
+  ASSERT_EQ(HcclCommInitAll(2, devices, comms), HCCL_SUCCESS);
+  ASSERT_EQ(aclrtSetDevice(0), ACL_SUCCESS);
+  aclrtStream stream = nullptr;
+  ASSERT_EQ(aclrtCreateStream(&stream), ACL_SUCCESS);
+  ASSERT_EQ(call(comms[0], stream), HCCL_SUCCESS) << recent_message();
+  std::this_thread::sleep_for(std::chrono::milliseconds(20));  // asleep by now, most of the time
+  end(stream);
+  while (HcclCommDestroy(comms[0]) == HCCL_E_AGAIN) std::this_thread::yield();
+  const Device device(1);
+  EXPECT_EQ(HcclBarrier(comms[1], device.stream()), HCCL_E_REMOTE);
+  EXPECT_THAT(recent_message(), HasSubstr("the stream of rank 0 was aborted"));
+  EXPECT_EQ(HcclCommDestroy(comms[1]), HCCL_SUCCESS);
+}
+
+const auto kBarrier = [](HcclComm comm, aclrtStream stream) { return HcclBarrier(comm, stream); };
+
+TEST(AbortTest, EndsTheWaitForPeers) {
+  expect_wait_ends(kBarrier, [](aclrtStream stream) {
+    EXPECT_EQ(aclrtStreamAbort(stream), ACL_SUCCESS);
+    EXPECT_EQ(aclrtSynchronizeStream(stream), kPeerMissing);
+    EXPECT_THAT(recent_message(), HasSubstr("HcclBarrier: group"));
+    EXPECT_EQ(aclrtDestroyStream(stream), ACL_SUCCESS);
+  });
+}
+
+TEST(AbortTest, EndsAReceive) {
+  const Device device(0);
+  OnDevice<float> buffer(std::vector<float>(8));
+  expect_wait_ends(
+      [&](HcclComm comm, aclrtStream stream) {
+        return HcclRecv(buffer, 8, HCCL_DATA_TYPE_FP32, 1, comm, stream);
+      },
+      [](aclrtStream stream) {
+        EXPECT_EQ(aclrtStreamAbort(stream), ACL_SUCCESS);
+        EXPECT_EQ(aclrtSynchronizeStream(stream), kPeerMissing);
+        EXPECT_EQ(aclrtDestroyStream(stream), ACL_SUCCESS);
+      });
+}
+
+TEST(AbortTest, SoDoesTheEndOfTheStream) {
+  expect_wait_ends(kBarrier,
+                   [](aclrtStream stream) { EXPECT_EQ(aclrtDestroyStreamForce(stream), ACL_SUCCESS); });
+}
+
+TEST(AbortTest, EndsTheWaitForAnEarlierCallOnAnotherStream) {
+  std::int32_t devices[] = {0, 1};
+  HcclComm comms[2];
+  ASSERT_EQ(HcclCommInitAll(2, devices, comms), HCCL_SUCCESS);
+  const Device first(0), second(0);
+  ASSERT_EQ(HcclBarrier(comms[0], first.stream()), HCCL_SUCCESS);
+  ASSERT_EQ(HcclBarrier(comms[0], second.stream()), HCCL_SUCCESS);
+  std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  EXPECT_EQ(aclrtStreamAbort(second.stream()), ACL_SUCCESS);
+  EXPECT_EQ(second.synchronize(), kPeerMissing);
+  EXPECT_THAT(recent_message(), HasSubstr("aborted before the call's turn came"));
+  // The first call goes on as if there had been no second one.
+  const Device peer(1);
+  ASSERT_EQ(HcclBarrier(comms[1], peer.stream()), HCCL_SUCCESS);
+  EXPECT_EQ(peer.synchronize(), ACL_SUCCESS);
+  EXPECT_EQ(first.synchronize(), ACL_SUCCESS);
+  for (const HcclComm comm : comms) EXPECT_EQ(HcclCommDestroy(comm), HCCL_SUCCESS);
+}
+
+std::size_t lines_of(const char* path) {
+  std::ifstream file(path);
+  return static_cast<std::size_t>(std::count(std::istreambuf_iterator<char>(file), {}, '\n'));
+}
+
+TEST(DestroyTest, LeavesNeitherThreadsNorMappings) {
+  std::size_t threads = 0, mappings = 0;
+  for (int round = 0; round < 40; ++round) {
+    const Communicator communicator(4);
+    communicator.run([](const Rank& r) {
+      void* window = nullptr;
+      std::uint64_t bytes = 0;
+      EXPECT_EQ(HcclGetHcclBuffer(r.comm, &window, &bytes), HCCL_SUCCESS);
+      OnDevice<float> buffer(std::vector<float>(8));
+      EXPECT_EQ(HcclAllReduce(buffer, buffer, 8, HCCL_DATA_TYPE_FP32, HCCL_REDUCE_SUM, r.comm, r.stream),
+                HCCL_SUCCESS);
+      EXPECT_EQ(r.synchronize(), ACL_SUCCESS);
+    });
+    if (round != 20) continue;
+    mappings = lines_of("/proc/self/maps");
+    threads =
+        static_cast<std::size_t>(std::distance(std::filesystem::directory_iterator("/proc/self/task"), {}));
+  }
+  const auto threads_now =
+      static_cast<std::size_t>(std::distance(std::filesystem::directory_iterator("/proc/self/task"), {}));
+  EXPECT_LE(threads_now, threads);
+  EXPECT_LE(lines_of("/proc/self/maps"), mappings + 8);  // 20 communicators have 80 windows
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 #include "base/errors.h"
 #include "comm/threads/world.h"
 #include "comm/verdict.h"
+#include "runtime/stop_signal.h"
 
 namespace moeyard::comm {
 namespace {
@@ -119,6 +120,8 @@ Status World::await(const Wait& wait) {
         if (complete()) return meeting.verdict;
     } while (Clock::now() < poll_end);
   }
+  const runtime::StopSignal& stop = runtime::StopSignal::current();
+  runtime::Looks looks;
   for (;;) {
     const std::uint32_t seen = bell_.changes();
     const bool faulty = in_fault_.load(std::memory_order_acquire);
@@ -133,7 +136,11 @@ Status World::await(const Wait& wait) {
       std::this_thread::yield();  // the last rank is between its two stores
       continue;
     }
-    bell_.wait(seen, until);
+    if (stop.requested()) {
+      set_fault(wait.visit.operator_name, fmt::format("the stream of rank {} was aborted", wait.rank));
+      continue;  // if all have come meanwhile, the call goes on
+    }
+    bell_.wait(seen, looks.next_before(until));
   }
 }
 

@@ -7,6 +7,7 @@
 #include "base/deadline.h"
 #include "base/errors.h"
 #include "comm/threads/world.h"
+#include "runtime/stop_signal.h"
 
 namespace moeyard::comm {
 
@@ -59,16 +60,20 @@ bool World::progress(Pairs& pairs) {
 Status World::await(Pairs& pairs, std::chrono::milliseconds timeout) {
   const Deadline deadline = Deadline::after(timeout);
   Bell& bell = seats_[pairs.rank].bell;
+  const runtime::StopSignal& stop = runtime::StopSignal::current();
+  runtime::Looks looks;
   for (;;) {
     const std::uint32_t seen = bell.changes();
     if (progress(pairs)) return outcome(pairs);
     const bool faulty = in_fault_.load(std::memory_order_acquire) || waits_for_departed(pairs);
-    if (!faulty && !deadline.expired()) {
-      bell.wait(seen, deadline.at());
+    if (!faulty && !deadline.expired() && !stop.requested()) {
+      bell.wait(seen, looks.next_before(deadline.at()));
       continue;
     }
     const std::string missing = withdraw(pairs);
     if (missing.empty()) return outcome(pairs);
+    if (stop.requested())
+      set_fault(pairs.operator_name, fmt::format("the stream of rank {} was aborted", pairs.rank));
     set_fault(pairs.operator_name,
               fmt::format("rank {} waited for {} for {} ms; see that every send has its receive, or "
                           "raise the limit (MOEYARD_TIMEOUT_MS, hcclExecTimeOut or HCCL_EXEC_TIMEOUT)",
