@@ -31,7 +31,9 @@ constexpr Setting kSettings[] = {
     {"MOEYARD_TRACE", "", "has no effect yet; a file for a Chrome trace of all operators"},
     {"MOEYARD_DUMP", "", "has no effect yet; a folder for the inputs and outputs of every operator call"},
     {"MOEYARD_SHARED_MEMORY", "0",
-     "has no effect yet; 1 will make device memory shareable with other processes"},
+     "1 makes device memory shareable with other processes from the start, not from the first communicator "
+     "of several "
+     "processes on"},
     {"MOEYARD_SECRET", "", "has no effect yet; a secret that ranks of a rank table prove to each other"},
 };
 

@@ -16,10 +16,14 @@ struct Fact {
   std::int64_t value;
 };
 
-// Memory of this rank that peers may read or write during a round.
+// Memory of this rank that peers may read, or read and write, during a round. While peers may write it, this rank
+// reaches it through Round::address of itself only, as they do: where memory cannot be shared, all work on a
+// copy, which is written back when the next round has returned.
+enum class Access : std::uint8_t { write, read };
 struct Exposed {
   std::byte* data = nullptr;
   std::int64_t bytes = 0;
+  Access access = Access::write;
 };
 
 // What one rank contributes to a round.

@@ -10,10 +10,6 @@
 namespace moeyard::hccl {
 namespace {
 
-std::byte* bytes_at(const void* buffer) {
-  return const_cast<std::byte*>(static_cast<const std::byte*>(buffer));
-}
-
 // What the body of one of these collectives does: from each peer of [first_peer, last_peer) one piece of its
 // block.
 struct Pulls {
@@ -68,15 +64,8 @@ Status broadcast(const Arguments& a) {
   const int root = static_cast<int>(a.root);
   const bool is_root = group->rank() == root;
   return submit(a, std::move(group),
-                {type,
-                 a.count,
-                 root,
-                 {is_root ? bytes_at(a.recv) : nullptr, is_root ? bytes : 0},
-                 bytes_at(a.recv),
-                 root,
-                 is_root ? root : root + 1,
-                 0,
-                 bytes});
+                {type, a.count, root, is_root ? source_of(a.recv, bytes) : comm::Exposed{}, bytes_at(a.recv),
+                 root, is_root ? root : root + 1, 0, bytes});
 }
 
 Status scatter(const Arguments& a) {
@@ -92,7 +81,7 @@ Status scatter(const Arguments& a) {
     MOEYARD_TRY(check_apart(a.function, a.send, all, a.recv, bytes, bytes_at(a.send) + me * bytes));
   }
   if (a.count == 0) return {};
-  const comm::Exposed source = me == root ? comm::Exposed{bytes_at(a.send), all} : comm::Exposed{};
+  const comm::Exposed source = me == root ? source_of(a.send, all) : comm::Exposed{};
   return submit(a, std::move(group),
                 {type, a.count, root, source, bytes_at(a.recv), root, root + 1, me * bytes, bytes});
 }
@@ -110,7 +99,7 @@ Status all_gather(const Arguments& a) {
   if (!in_place) MOEYARD_TRY(check_apart(a.function, a.send, bytes, a.recv, all, nullptr));
   const int size = group->size();
   return submit(a, std::move(group),
-                {type, a.count, -1, {bytes_at(a.send), bytes}, bytes_at(a.recv), 0, size, 0, bytes});
+                {type, a.count, -1, source_of(a.send, bytes), bytes_at(a.recv), 0, size, 0, bytes});
 }
 
 Status all_to_all(const Arguments& a) {
@@ -125,7 +114,7 @@ Status all_to_all(const Arguments& a) {
   if (a.count == 0) return {};
   const int size = group->size(), me = group->rank();
   return submit(a, std::move(group),
-                {type, a.count, -1, {bytes_at(a.send), all}, bytes_at(a.recv), 0, size, me * bytes, bytes});
+                {type, a.count, -1, source_of(a.send, all), bytes_at(a.recv), 0, size, me * bytes, bytes});
 }
 
 }  // namespace moeyard::hccl

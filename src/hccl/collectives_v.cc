@@ -14,10 +14,6 @@
 namespace moeyard::hccl {
 namespace {
 
-std::byte* bytes_at(const void* buffer) {
-  return const_cast<std::byte*>(static_cast<const std::byte*>(buffer));
-}
-
 // Counts and displacements by rank as pieces in bytes, and the bytes from the buffer's begin to the last
 // one's end.
 struct Layout {
@@ -112,7 +108,7 @@ Status all_gather_v(const Arguments& a) {
   MOEYARD_TRY(check_apart(a.function, a.send, bytes, a.recv, recvs.extent, nullptr));
   return submit(
       a, std::move(group),
-      {type, {bytes_at(a.send), bytes}, {{0, bytes}}, bytes_at(a.recv), std::move(recvs.pieces), 0, "ranks"});
+      {type, source_of(a.send, bytes), {{0, bytes}}, bytes_at(a.recv), std::move(recvs.pieces), 0, "ranks"});
 }
 
 Status all_to_all_v(const Arguments& a) {
@@ -127,13 +123,8 @@ Status all_to_all_v(const Arguments& a) {
   MOEYARD_TRY(check_buffer(a.function, "recvBuf", a.recv, recvs.extent));
   MOEYARD_TRY(check_apart(a.function, a.send, sends.extent, a.recv, recvs.extent, nullptr));
   return submit(a, std::move(group),
-                {type,
-                 {bytes_at(a.send), sends.extent},
-                 std::move(sends.pieces),
-                 bytes_at(a.recv),
-                 std::move(recvs.pieces),
-                 0,
-                 "ranks"});
+                {type, source_of(a.send, sends.extent), std::move(sends.pieces), bytes_at(a.recv),
+                 std::move(recvs.pieces), 0, "ranks"});
 }
 
 Status all_to_all_vc(const Arguments& a) {
@@ -156,13 +147,8 @@ Status all_to_all_vc(const Arguments& a) {
   MOEYARD_TRY(check_apart(a.function, a.send, sends.extent, a.recv, recvs.extent, nullptr));
   const std::int64_t sum = checksum({matrix, static_cast<std::size_t>(size) * size});
   return submit(a, std::move(group),
-                {type,
-                 {bytes_at(a.send), sends.extent},
-                 std::move(sends.pieces),
-                 bytes_at(a.recv),
-                 std::move(recvs.pieces),
-                 sum,
-                 "the checksum of sendCountMatrix"});
+                {type, source_of(a.send, sends.extent), std::move(sends.pieces), bytes_at(a.recv),
+                 std::move(recvs.pieces), sum, "the checksum of sendCountMatrix"});
 }
 
 }  // namespace moeyard::hccl

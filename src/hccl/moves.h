@@ -10,6 +10,14 @@
 
 namespace moeyard::hccl {
 
+inline std::byte* bytes_at(const void* buffer) {
+  return const_cast<std::byte*>(static_cast<const std::byte*>(buffer));
+}
+// What peers read.
+inline comm::Exposed source_of(const void* buffer, std::int64_t bytes) {
+  return {bytes_at(buffer), bytes, comm::Access::read};
+}
+
 // A piece of a buffer, in bytes.
 struct Piece {
   std::int64_t offset = 0;

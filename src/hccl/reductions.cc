@@ -13,10 +13,6 @@
 namespace moeyard::hccl {
 namespace {
 
-std::byte* bytes_at(const void* buffer) {
-  return const_cast<std::byte*>(static_cast<const std::byte*>(buffer));
-}
-
 // Below this a second thread costs more than it reduces.
 constexpr std::int64_t kParallelElements = 1 << 16;
 // Chunks of ranks begin on cache lines of every type, so that ranks don't write to one line.
@@ -87,7 +83,8 @@ Status run(comm::Exchange& exchange, const Reduce& plan) {
                               {"op", plan.op},
                               {"root", plan.root},
                               {"the checksum of sendCounts and sendDispls", plan.arrays}};
-  const comm::Exposed blocks[] = {plan.source, plan.result};
+  // A result of its own each rank writes itself.
+  const comm::Exposed blocks[] = {plan.source, plan.target == Target::self ? comm::Exposed{} : plan.result};
   const comm::Round round = MOEYARD_TRY(exchange.round({.facts = facts, .blocks = blocks}));
   Status wrong;
   if (plan.share.size() > 0) wrong = reduce_share(round, exchange.group(), plan);
@@ -112,7 +109,7 @@ Status all_reduce(const Arguments& a) {
   const Range share = chunk_of(static_cast<std::int64_t>(a.count), group->rank(), group->size());
   return submit(
       a, std::move(group),
-      {type, a.op, a.count, -1, 0, {bytes_at(a.send), bytes}, {bytes_at(a.recv), bytes}, Target::all, share});
+      {type, a.op, a.count, -1, 0, source_of(a.send, bytes), {bytes_at(a.recv), bytes}, Target::all, share});
 }
 
 Status reduce(const Arguments& a) {
@@ -131,7 +128,7 @@ Status reduce(const Arguments& a) {
   if (a.count == 0) return {};
   const Range share = chunk_of(static_cast<std::int64_t>(a.count), group->rank(), group->size());
   return submit(a, std::move(group),
-                {type, a.op, a.count, root, 0, {bytes_at(a.send), bytes}, result, Target::root, share});
+                {type, a.op, a.count, root, 0, source_of(a.send, bytes), result, Target::root, share});
 }
 
 Status reduce_scatter(const Arguments& a) {
@@ -148,7 +145,7 @@ Status reduce_scatter(const Arguments& a) {
   const Range share{group->rank() * count, (group->rank() + 1) * count};
   return submit(
       a, std::move(group),
-      {type, a.op, a.count, -1, 0, {bytes_at(a.send), all}, {bytes_at(a.recv), bytes}, Target::self, share});
+      {type, a.op, a.count, -1, 0, source_of(a.send, all), {bytes_at(a.recv), bytes}, Target::self, share});
 }
 
 Status reduce_scatter_v(const Arguments& a) {
@@ -177,16 +174,9 @@ Status reduce_scatter_v(const Arguments& a) {
   const auto begin = static_cast<std::int64_t>(displs[me]);
   const Range share = a.count == 0 ? Range{0, 0} : Range{begin, begin + static_cast<std::int64_t>(a.count)};
   const std::int64_t arrays = checksum(counts) ^ (checksum(displs) << 1);
-  return submit(a, std::move(group),
-                {type,
-                 a.op,
-                 0,
-                 -1,
-                 arrays,
-                 {bytes_at(a.send), extent},
-                 {bytes_at(a.recv), bytes},
-                 Target::self,
-                 share});
+  return submit(
+      a, std::move(group),
+      {type, a.op, 0, -1, arrays, source_of(a.send, extent), {bytes_at(a.recv), bytes}, Target::self, share});
 }
 
 }  // namespace moeyard::hccl

@@ -7,6 +7,10 @@
 #include <cstddef>
 #include <cstdlib>
 
+#include "base/log.h"
+#include "base/settings.h"
+#include "runtime/shared_memory.h"
+
 namespace moeyard::runtime {
 namespace {
 
@@ -57,8 +61,15 @@ Allocator& anonymous_allocator() {
 }
 
 Allocator& device_allocator() {
-  Allocator* allocator = chosen.load(std::memory_order_acquire);
-  return allocator != nullptr ? *allocator : anonymous_allocator();
+  if (Allocator* allocator = chosen.load(std::memory_order_acquire)) return *allocator;
+  if (settings().shared_memory) {
+    const auto shared = share_device_memory("aclrtMalloc");
+    if (shared) return **shared;
+    log_error("{}", shared.error().message());
+  }
+  Allocator* none = nullptr;
+  chosen.compare_exchange_strong(none, &anonymous_allocator(), std::memory_order_acq_rel);
+  return *chosen.load(std::memory_order_acquire);
 }
 
 void set_device_allocator(Allocator& allocator) { chosen.store(&allocator, std::memory_order_release); }

@@ -17,8 +17,9 @@ class Allocator {
 // Memory of this process alone. Pages appear when they are touched.
 Allocator& anonymous_allocator();
 
-// What device memory is taken from: anonymous memory, until somebody brings another allocator for blocks to
-// come. It must live as long as the process.
+// What device memory is taken from: anonymous memory, or shared memory (shared_memory.h) with
+// MOEYARD_SHARED_MEMORY=1, until somebody brings another allocator for blocks to come. It must live as long as the
+// process.
 Allocator& device_allocator();
 void set_device_allocator(Allocator& allocator);
 

@@ -101,7 +101,8 @@ class CombineCall {
     const auto table = plan_.table.span_in(workspace_);
     std::fill(table.begin(), table.end(), kNoRow);
     blocks_[kRows] = {plan_.expand_x.rows(args_.expand_x, workspace_).data,
-                      args_.expand_x.dim(0) * bytes_of(args_.expand_x.dtype, args_.hidden())};
+                      args_.expand_x.dim(0) * bytes_of(args_.expand_x.dtype, args_.hidden()),
+                      comm::Access::read};
     blocks_[kTable] = {reinterpret_cast<std::byte*>(table.data()),
                        static_cast<std::int64_t>(table.size_bytes())};
     const auto facts = ep_facts<4>(args_, plan_.algorithm, plan_.limits.buffer_mb, args_.bs(),
