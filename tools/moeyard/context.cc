@@ -4,11 +4,12 @@
 #include <cstring>
 #include <fstream>
 #include <iterator>
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "model/errors.h"
-#include "moeyard/commands.h"
+#include "moeyard/command.h"
 #include "moeyard/schedule_context.h"
 
 namespace moeyard::tool {
@@ -137,17 +138,18 @@ Status show(const std::string& path, int& code) {
 
 }  // namespace
 
-void add_context(CLI::App& app, int& code) {
-  auto* command = app.add_subcommand(
-      "context", "Show a dumped ScheduleContext field by field, and what is wrong with it");
+Command context_command() {
   auto path = std::make_shared<std::string>();
-  command->add_option("file", *path, "The 1024 bytes of a context, as they lie in device memory")->required();
-  command->callback([path, &code] {
+  Command command{"context", "Show a dumped ScheduleContext field by field, and what is wrong with it"};
+  command.option("file", *path, "The 1024 bytes of a context, as they lie in device memory").required();
+  command.run = [path] {
+    int code = static_cast<int>(Ending::pass);
     const Status status = show(*path, code);
-    if (status.ok()) return;
+    if (status.ok()) return code;
     fmt::print(stderr, "moeyard context: {}\n", status.message());
-    code = status.code();
-  });
+    return status.code();
+  };
+  return command;
 }
 
 }  // namespace moeyard::tool

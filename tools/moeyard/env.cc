@@ -5,7 +5,7 @@
 #include <string>
 
 #include "base/settings.h"
-#include "moeyard/commands.h"
+#include "moeyard/command.h"
 
 namespace moeyard::tool {
 namespace {
@@ -31,9 +31,13 @@ void print_settings() {
 
 }  // namespace
 
-void add_env(CLI::App& app, int&) {
-  app.add_subcommand("env", "List the settings (MOEYARD_* variables), their values and what they do")
-      ->callback(print_settings);
+Command env_command() {
+  Command command{"env", "List the settings (MOEYARD_* variables), their values and what they do"};
+  command.run = [] {
+    print_settings();
+    return 0;
+  };
+  return command;
 }
 
 }  // namespace moeyard::tool

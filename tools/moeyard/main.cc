@@ -1,19 +1,54 @@
 // Moeyard. SPDX-License-Identifier: Apache-2.0
+#include <CLI/CLI.hpp>
 #include <cstdio>
 #include <exception>
 
 #include "model/errors.h"
-#include "moeyard/commands.h"
+#include "moeyard/command.h"
 
-int main(int argc, char** argv) {
-  using moeyard::model::Ending;
+namespace moeyard::tool {
+namespace {
+
+constexpr Command (*kCommands[])() = {run_command, context_command, env_command, version_command};
+
+CLI::Option* add_option(CLI::App& app, const Option& option) {
+  CLI::Option* added = std::visit(
+      [&]<class T>(T* target) {
+        if constexpr (std::is_same_v<T, bool>) return app.add_flag(option.name, *target, option.help);
+        CLI::Option* made = app.add_option(option.name, *target, option.help);
+        if constexpr (std::is_arithmetic_v<T>)
+          if (option.least != 0 || option.most != 0)
+            made->check(CLI::Range(static_cast<T>(option.least), static_cast<T>(option.most)));
+        return made;
+      },
+      option.target);
+  const auto* text = std::get_if<std::string*>(&option.target);
+  const bool has_default = text != nullptr ? !(*text)->empty() : option.target.index() != 0;
+  if (has_default && !option.is_required) added->capture_default_str();
+  if (!option.type_name.empty()) added->type_name(option.type_name);
+  if (!option.choices.empty()) added->check(CLI::IsMember(option.choices));
+  return added->required(option.is_required);
+}
+
+void add_command(CLI::App& app, const Command& command, int& code) {
+  CLI::App* added = app.add_subcommand(command.name, command.summary);
+  if (!command.footer.empty()) added->footer(command.footer);
+  for (const Option& option : command.options) add_option(*added, option);
+  for (const Option& option : command.options) {
+    CLI::Option* here = added->get_option(option.name.substr(option.name.find(',') + 1));
+    for (const std::string& other : option.needed) here->needs(added->get_option(other));
+    for (const std::string& other : option.excluded) here->excludes(added->get_option(other));
+  }
+  added->callback([run = command.run, &code] { code = run(); });
+}
+
+int run_program(int argc, char** argv) {
+  using model::Ending;
   CLI::App app("Runs CANN's mixture-of-experts operators on ordinary machines.", "moeyard");
   app.get_formatter()->column_width(34);
+  app.set_version_flag("--version", "moeyard " MOEYARD_VERSION, "Print the version");
   int code = static_cast<int>(Ending::pass);
-  moeyard::tool::add_run(app, code);
-  moeyard::tool::add_context(app, code);
-  moeyard::tool::add_env(app, code);
-  moeyard::tool::add_version(app, code);
+  for (const auto make : kCommands) add_command(app, make(), code);
   try {
     app.parse(argc, argv);
     if (!app.get_subcommands().empty()) return code;
@@ -26,3 +61,8 @@ int main(int argc, char** argv) {
     return static_cast<int>(Ending::failed);
   }
 }
+
+}  // namespace
+}  // namespace moeyard::tool
+
+int main(int argc, char** argv) { return moeyard::tool::run_program(argc, argv); }

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <fstream>
+#include <memory>
 
 #include "acl/acl.h"
 #include "model/dense.h"
@@ -13,7 +14,7 @@
 #include "model/errors.h"
 #include "model/expert_parallel.h"
 #include "model/safetensors.h"
-#include "moeyard/commands.h"
+#include "moeyard/command.h"
 #include "moeyard/run_report.h"
 #include "moeyard/terminal.h"
 
@@ -201,7 +202,7 @@ Result<Ending> run_layer(const RunOptions& options) {
   return report.passed() ? Ending::pass : Ending::mismatch;
 }
 
-int run_command(const RunOptions& options) {
+int run(const RunOptions& options) {
   const auto ending = run_layer(options);
   if (ending) return static_cast<int>(*ending);
   clear_progress_line();
@@ -209,70 +210,51 @@ int run_command(const RunOptions& options) {
   return ending.error().code();
 }
 
-void add_options(CLI::App& command, RunOptions& options) {
-  command.add_option("--model", options.model, "Folder with config.json and safetensors files")
-      ->type_name("DIR")
-      ->required();
-  command.add_option("--layer", options.layer, "Number of the layer, from 0")->required();
-  command.add_option("--input", options.input, "Safetensors file with hidden states [T,H] or [B,S,H]")
-      ->type_name("FILE")
-      ->required();
-  command.add_option("--expect", options.expect, "Safetensors file with the output to compare with")
-      ->type_name("FILE");
-  auto* ranks = command.add_option("--ranks", options.ranks, "Ranks, as threads of this process")
-                    ->capture_default_str();
-  command.add_option("--processes", options.processes, "Ranks as processes (not available yet)")
-      ->excludes(ranks);
-  auto* afd = command.add_flag("--afd", options.afd, "Attention workers and FFN workers")->excludes(ranks);
-  command.add_option("--attention-workers", options.attention_workers, "Ranks with tokens")
-      ->capture_default_str()
-      ->needs(afd);
-  command.add_option("--ffn-workers", options.ffn_workers, "Ranks with experts")
-      ->capture_default_str()
-      ->needs(afd);
-  command.add_option("--micro-batches", options.micro_batches, "Under way at a time, of an attention worker")
-      ->capture_default_str()
-      ->needs(afd);
-  command.add_option("--micro-batch-tokens", options.micro_batch_tokens, "Tokens of a micro-batch at most")
-      ->capture_default_str()
-      ->needs(afd);
-  command.add_option("--placement", options.placement, "JSON file with phy2log: the expert of each instance")
-      ->type_name("FILE");
-  command.add_option("--balance", options.balance, "What picks the instance of an expert")
-      ->type_name("NAME")
-      ->check(CLI::IsMember({"token", "rank"}))
-      ->capture_default_str();
-  command
-      .add_option("--dtype", options.dtype, "Type to compute in; default: that of the weights, bf16 for fp32")
-      ->type_name("NAME")
-      ->check(CLI::IsMember({"bf16", "fp16"}));
-  command.add_option("--repeat", options.repeat, "Passes to time")
-      ->check(CLI::Range(1, 1'000'000))
-      ->capture_default_str();
-  command.add_option("--output", options.output, "Safetensors file to write the result to")
-      ->type_name("FILE");
-  command.add_flag("--with-topk", options.with_topk, "Write topk_ids and topk_weights to it as well");
-  command.add_option("--json", options.json, "File to write the summary to, for machines")->type_name("FILE");
-  command.add_option("--input-name", options.input_name, "Tensor of --input")
-      ->type_name("NAME")
-      ->capture_default_str();
-  command.add_option("--expect-name", options.expect_name, "Tensor of --expect")
-      ->type_name("NAME")
-      ->capture_default_str();
-  command.add_option("--output-name", options.output_name, "Tensor of --output")
-      ->type_name("NAME")
-      ->capture_default_str();
+void add_options(Command& command, RunOptions& options) {
+  command.option("--model", options.model, "Folder with config.json and safetensors files")
+      .type("DIR")
+      .required();
+  command.option("--layer", options.layer, "Number of the layer, from 0").required();
+  command.option("--input", options.input, "Safetensors file with hidden states [T,H] or [B,S,H]")
+      .type("FILE")
+      .required();
+  command.option("--expect", options.expect, "Safetensors file with the output to compare with").type("FILE");
+  command.option("--ranks", options.ranks, "Ranks, as threads of this process");
+  command.option("--processes", options.processes, "Ranks as processes (not available yet)")
+      .excludes("--ranks");
+  command.option("--afd", options.afd, "Attention workers and FFN workers").excludes("--ranks");
+  command.option("--attention-workers", options.attention_workers, "Ranks with tokens").needs("--afd");
+  command.option("--ffn-workers", options.ffn_workers, "Ranks with experts").needs("--afd");
+  command.option("--micro-batches", options.micro_batches, "Under way at a time, of an attention worker")
+      .needs("--afd");
+  command.option("--micro-batch-tokens", options.micro_batch_tokens, "Tokens of a micro-batch at most")
+      .needs("--afd");
+  command.option("--placement", options.placement, "JSON file with phy2log: the expert of each instance")
+      .type("FILE");
+  command.option("--balance", options.balance, "What picks the instance of an expert")
+      .type("NAME")
+      .one_of({"token", "rank"});
+  command.option("--dtype", options.dtype, "Type to compute in; default: that of the weights, bf16 for fp32")
+      .type("NAME")
+      .one_of({"bf16", "fp16"});
+  command.option("--repeat", options.repeat, "Passes to time").between(1, 1'000'000);
+  command.option("--output", options.output, "Safetensors file to write the result to").type("FILE");
+  command.option("--with-topk", options.with_topk, "Write topk_ids and topk_weights to it as well");
+  command.option("--json", options.json, "File to write the summary to, for machines").type("FILE");
+  command.option("--input-name", options.input_name, "Tensor of --input").type("NAME");
+  command.option("--expect-name", options.expect_name, "Tensor of --expect").type("NAME");
+  command.option("--output-name", options.output_name, "Tensor of --output").type("NAME");
 }
 
 }  // namespace
 
-void add_run(CLI::App& app, int& code) {
+Command run_command() {
   auto options = std::make_shared<RunOptions>();
-  CLI::App* command =
-      app.add_subcommand("run", "Run a mixture-of-experts layer over several ranks and check its result");
-  command->footer("Exit code: 0 pass, 1 mismatch, 2 bad input or usage, 3 failure at run time.");
-  add_options(*command, *options);
-  command->callback([options, &code] { code = run_command(*options); });
+  Command command{"run", "Run a mixture-of-experts layer over several ranks and check its result",
+                  "Exit code: 0 pass, 1 mismatch, 2 bad input or usage, 3 failure at run time."};
+  add_options(command, *options);
+  command.run = [options] { return run(*options); };
+  return command;
 }
 
 }  // namespace moeyard::tool

@@ -1,15 +1,17 @@
 // Moeyard. SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
 
-#include "moeyard/commands.h"
+#include "moeyard/command.h"
 
 namespace moeyard::tool {
 
-void add_version(CLI::App& app, int&) {
-  app.set_version_flag("--version", "moeyard " MOEYARD_VERSION, "Print the version");
-  app.add_subcommand("version", "Print the version")->callback([] {
+Command version_command() {
+  Command command{"version", "Print the version"};
+  command.run = [] {
     fmt::print("moeyard {}\n", MOEYARD_VERSION);
-  });
+    return 0;
+  };
+  return command;
 }
 
 }  // namespace moeyard::tool
