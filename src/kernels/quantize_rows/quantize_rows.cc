@@ -7,7 +7,7 @@
 #include <bit>
 #include <cstring>
 
-#include "base/fp8.h"
+#include "base/small_float.h"
 
 #define MOEYARD_KERNEL_BODY "kernels/quantize_rows/quantize_rows.inl"
 #include "kernels/each_target.h"

@@ -1,4 +1,5 @@
 // Moeyard. SPDX-License-Identifier: Apache-2.0
+#include "kernels/rounding.inl"
 #include "kernels/streams.inl"
 
 // Elements that are quantised before they are copied to their places: a page, so that every place is written
@@ -59,52 +60,6 @@ struct Steps {
     if (rule == QuantRule::fixed) return y * factor + offset;
     return rounded_scalar<Fp16>(rounded_scalar<Fp16>(rounded_scalar<Fp16>(y) * factor) + offset);
   }
-};
-
-// Rounding to the types of the rows: in lanes, and the scalar twin for the end of a row.
-struct ToInt8 {
-  static constexpr float kLargest = 127.0f;
-
-  template <class D>
-  static HWY_INLINE void store(hn::Vec<D> value, D d, std::byte* to) {
-    const hn::Rebind<std::int8_t, D> d8;
-    const auto number = hn::IfThenElseZero(hn::Eq(value, value), value);
-    const auto inside = hn::Min(hn::Max(number, hn::Set(d, -128.0f)), hn::Set(d, 127.0f));
-    hn::StoreU(hn::DemoteTo(d8, hn::NearestInt(inside)), d8, reinterpret_cast<std::int8_t*>(to));
-  }
-  static std::byte round(float value) {
-    const float rounded = value == value ? std::nearbyint(value) : 0.0f;
-    return static_cast<std::byte>(static_cast<std::int8_t>(rounded < -128.0f  ? -128.0f
-                                                           : rounded > 127.0f ? 127.0f
-                                                                              : rounded));
-  }
-};
-
-template <class Fp8>
-struct ToFp8 {
-  static constexpr float kLargest = std::bit_cast<float>(Fp8::kLargest);
-
-  template <class D>
-  static HWY_INLINE void store(hn::Vec<D> value, D d, std::byte* to) {
-    const U32Of<D> d32;
-    const hn::Rebind<std::uint8_t, D> d8;
-    const auto bits = hn::BitCast(d32, value);
-    const auto all = hn::And(bits, hn::Set(d32, 0x7FFFFFFFu));
-    const auto magnitude = hn::Min(all, hn::Set(d32, Fp8::kLargest));
-    const auto odd = hn::And(hn::ShiftRight<Fp8::kShift>(magnitude), hn::Set(d32, 1u));
-    const auto half = hn::Set(d32, (1u << (Fp8::kShift - 1)) - 1 - Fp8::kRebias);
-    const auto normal = hn::ShiftRight<Fp8::kShift>(hn::Add(hn::Add(magnitude, half), odd));
-    const auto anchor = hn::Set(d32, Fp8::kDenormalAnchor);
-    const auto shifted = hn::Add(hn::BitCast(d, magnitude), hn::BitCast(d, anchor));
-    const auto denormal = hn::Sub(hn::BitCast(d32, shifted), anchor);
-    const auto is_small = hn::Lt(magnitude, hn::Set(d32, Fp8::kSmallestNormal));
-    const auto sign = hn::And(hn::ShiftRight<24>(bits), hn::Set(d32, 0x80u));
-    const auto number = hn::Or(hn::IfThenElse(is_small, denormal, normal), sign);
-    const auto is_nan = hn::Gt(all, hn::Set(d32, 0x7F800000u));
-    const auto byte = hn::IfThenElse(is_nan, hn::Set(d32, std::uint32_t{Fp8::kNan}), number);
-    hn::StoreU(hn::TruncateTo(d8, byte), d8, reinterpret_cast<std::uint8_t*>(to));
-  }
-  static std::byte round(float value) { return static_cast<std::byte>(Fp8::round(value).bits); }
 };
 
 // The steps of elements that share them, and whether there are any: elements without are 0.
@@ -217,7 +172,8 @@ void quantize_to(const QuantizeRows& p, Range tokens) {
 
 void quantize_rows(const QuantizeRows& p, Range tokens) {
   if (p.to == ACL_INT8) quantize_to<ToInt8>(p, tokens);
-  if (p.to == ACL_FLOAT8_E4M3FN) quantize_to<ToFp8<E4m3>>(p, tokens);
-  if (p.to == ACL_FLOAT8_E5M2) quantize_to<ToFp8<E5m2>>(p, tokens);
+  if (p.to == ACL_FLOAT8_E4M3FN) quantize_to<ToSmall<E4m3>>(p, tokens);
+  if (p.to == ACL_FLOAT8_E5M2) quantize_to<ToSmall<E5m2>>(p, tokens);
+  if (p.to == ACL_HIFLOAT8) quantize_to<ToHif8>(p, tokens);
   if (p.streaming) hwy::FlushStream();
 }

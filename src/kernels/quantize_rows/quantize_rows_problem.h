@@ -18,6 +18,49 @@ struct Quantised {
   float factor = 1;
 };
 
+// The number that a code of HIFLOAT8 stands for, its fields read from the left.
+inline double hif8_number(int code) {
+  const int low = code & 0x7F;
+  if (low < 8) return low == 0 ? 0 : std::ldexp(1.0, low - 23);
+  int size = 0, left = 3;  // bits of the exponent, and what is left behind its prefix
+  if (low >= 0x60)
+    size = 4, left = 5;
+  else if (low >= 0x40)
+    size = 3, left = 5;
+  else if (low >= 0x20)
+    size = 2, left = 5;
+  else if (low >= 0x10)
+    size = 1, left = 4;
+  const int mantissa_bits = left - size;
+  const int field = (low >> mantissa_bits) & ((1 << size) - 1);
+  int exponent = 0;
+  if (size > 0) {
+    const int half = 1 << (size - 1);
+    exponent = half | (field & (half - 1));
+    if ((field & half) != 0) exponent = -exponent;
+  }
+  const int mantissa = low & ((1 << mantissa_bits) - 1);
+  return std::ldexp((1 << mantissa_bits) + mantissa, exponent - mantissa_bits);
+}
+
+// The nearest one, ties away from zero, found among all of them but the last, infinity.
+inline std::byte nearest_hif8(float value) {
+  static const auto numbers = [] {
+    std::vector<std::pair<double, int>> all;
+    for (int code = 0; code <= 0x7F; ++code)
+      if (code != 0x6F) all.emplace_back(hif8_number(code), code);
+    std::sort(all.begin(), all.end());
+    return all;
+  }();
+  if (std::isnan(value)) return std::byte{0x80};
+  const double magnitude = std::fmin(std::fabs(static_cast<double>(value)), 32768.0);
+  const auto above = std::lower_bound(numbers.begin(), numbers.end(), std::pair{magnitude, 0});
+  auto best = above;
+  if (above != numbers.begin() && magnitude - std::prev(above)->first < above->first - magnitude)
+    best = std::prev(above);
+  return static_cast<std::byte>(best->second == 0 || value > 0 ? best->second : best->second | 0x80);
+}
+
 // The nearest number of an 8-bit type, ties to the even code, found among all of them.
 inline std::byte nearest(aclDataType to, float value) {
   if (to == ACL_INT8) {
@@ -25,6 +68,7 @@ inline std::byte nearest(aclDataType to, float value) {
     const float rounded = std::fmin(127.0f, std::fmax(-128.0f, std::nearbyint(value)));
     return static_cast<std::byte>(static_cast<std::int8_t>(rounded));
   }
+  if (to == ACL_HIFLOAT8) return nearest_hif8(value);
   if (std::isnan(value)) return std::byte{0x7F};
   const int mantissa_bits = to == ACL_FLOAT8_E4M3FN ? 3 : 2, bias = to == ACL_FLOAT8_E4M3FN ? 7 : 15;
   const int last = to == ACL_FLOAT8_E4M3FN ? 0x7E : 0x7B;
@@ -128,6 +172,7 @@ class QuantizeRowsProblem {
       y.push_back(v);
     }
     const float largest = quantised_.to == ACL_INT8          ? 127.0f
+                          : quantised_.to == ACL_HIFLOAT8    ? 32768.0f
                           : quantised_.to == ACL_FLOAT8_E5M2 ? 57344.0f
                                                              : 448.0f;
     const std::int64_t width = quantised_.rule == QuantRule::groups ? 128 : shape_.hidden;

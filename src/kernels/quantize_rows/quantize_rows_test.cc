@@ -26,6 +26,7 @@ constexpr Quantised kFormats[] = {
     {"e5m2_groups", ACL_FLOAT8_E5M2, QuantRule::groups},
     {"int8_fixed", ACL_INT8, QuantRule::fixed},
     {"int8_fixed_factor", ACL_INT8, QuantRule::fixed, 37.5f},
+    {"hif8_cast", ACL_HIFLOAT8, QuantRule::fixed},
 };
 
 class QuantizeRowsTest
@@ -174,6 +175,31 @@ TEST(QuantizeRowsRounding, IsToTheNearestNumber) {
   }
 }
 
+// Every number of HIFLOAT8, the middle between every two, their neighbours, and what lies beyond. The middle goes away from
+// zero.
+TEST(QuantizeRowsRounding, IsToTheNearestHifloat8) {
+  std::vector<float> numbers,
+      values{0.0f, 0x1p-149f, 1e30f, INFINITY, NAN, 0x1p-23f, 0x1.fffffep-24f, 40960.0f};
+  for (int code = 0; code <= 0x7F; ++code)
+    if (code != 0x6F) numbers.push_back(static_cast<float>(hif8_number(code)));
+  std::sort(numbers.begin(), numbers.end());
+  for (std::size_t i = 0; i + 1 < numbers.size(); ++i) {
+    ASSERT_LT(numbers[i], numbers[i + 1]);
+    for (const float value : {numbers[i], (numbers[i] + numbers[i + 1]) / 2, numbers[i + 1]})
+      for (const float near : {std::nextafter(value, 0.0f), value, std::nextafter(value, INFINITY)})
+        values.push_back(near);
+  }
+  const std::size_t count = values.size();
+  for (std::size_t i = 0; i < count; ++i) values.push_back(-values[i]);
+  for (const auto& variant : quantize_rows_variants()) {
+    const std::vector<std::byte> got = rounded(variant, ACL_HIFLOAT8, values);
+    for (std::size_t i = 0; i < values.size(); ++i) {
+      ASSERT_EQ(got[i], nearest(ACL_HIFLOAT8, values[i])) << variant.name << ": " << values[i];
+      ASSERT_EQ(rounded(variant, ACL_HIFLOAT8, {values[i]})[0], got[i]) << variant.name << ": " << values[i];
+    }
+  }
+}
+
 // Numbers that the nearest ones are known of without any rounding.
 TEST(QuantizeRowsRounding, HasTheDocumentedBits) {
   struct Known {
@@ -187,6 +213,9 @@ TEST(QuantizeRowsRounding, HasTheDocumentedBits) {
       {ACL_FLOAT8_E4M3FN, 0x1p-6f, 8},  {ACL_FLOAT8_E4M3FN, NAN, 0x7F},  {ACL_FLOAT8_E5M2, 1, 0x3C},
       {ACL_FLOAT8_E5M2, 57344, 0x7B},   {ACL_FLOAT8_E5M2, -1e9f, 0xFB},  {ACL_FLOAT8_E5M2, 0x1p-16f, 1},
       {ACL_FLOAT8_E5M2, 0x1.8p-17f, 1}, {ACL_FLOAT8_E5M2, 0x1p-17f, 0},  {ACL_FLOAT8_E5M2, 0x1p-14f, 4},
+      {ACL_HIFLOAT8, 1, 0x08},          {ACL_HIFLOAT8, -1.875f, 0x8F},   {ACL_HIFLOAT8, 2, 0x10},
+      {ACL_HIFLOAT8, 0.5f, 0x18},       {ACL_HIFLOAT8, 1e9f, 0x6E},      {ACL_HIFLOAT8, 0x1p-22f, 0x01},
+      {ACL_HIFLOAT8, 0x1p-23f, 0x01},   {ACL_HIFLOAT8, -0.0f, 0x00},     {ACL_HIFLOAT8, NAN, 0x80},
   };
   for (const auto& variant : quantize_rows_variants())
     for (const Known& k : known)
