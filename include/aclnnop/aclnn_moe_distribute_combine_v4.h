@@ -27,7 +27,8 @@ extern "C" {
 //   activationScaleOptional, weightScaleOptional, groupListOptional   null (reserved)
 //   expandScalesOptional      in      FP32                     from dispatch, ignored
 //   sharedExpertXOptional     in      as expandX (BS, H) or (a, b, H) with a * b = BS
-//   elasticInfoOptional, performanceInfoOptional               null (not supported yet)
+//   elasticInfoOptional       in      INT32 (4 + 2 * epWorldSize)   as in dispatch
+//   performanceInfoOptional   in/out  INT64 (epWorldSize)      as in dispatch, for ranks that hold rows of this one
 //   oriXOptional              in      as expandX (BS, H)       with copy or constant experts
 //   constExpertAlpha1Optional, constExpertAlpha2Optional, constExpertVOptional   in   (constExpertNum, H)
 //   groupEp ... globalBs, commAlg, zeroExpertNum ...           as in dispatch

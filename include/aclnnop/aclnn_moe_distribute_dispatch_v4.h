@@ -22,7 +22,10 @@ extern "C" {
 //                                                            for quantMode 1 also (H) or (1), the same for all
 //   xActiveMaskOptional       in      BOOL (BS) or (BS, K)   active tokens, trues first; or active slots
 //   expertScalesOptional      in      FP32 (BS, K)           weights, which travel to expandScalesOut
-//   elasticInfoOptional, performanceInfoOptional             null (not supported yet)
+//   elasticInfoOptional     in      INT32 (4 + 2 * epWorldSize)   ranks that are left: 1, how many, of them with shared experts,
+//                                   real experts; the new number of each rank, -1 for those that have gone; the former number of
+//                                   each new one. They alone meet, with new numbers and fewer experts. [0] = 0: all are there
+//   performanceInfoOptional in/out  INT64 (epWorldSize)      += microseconds that this rank waited for each one
 //   groupEp, epWorldSize, epRankId                           the group, as HCCL says it
 //   moeExpertNum              a multiple of the ranks that hold real experts
 //   groupTp, tpWorldSize, tpRankId                           tpWorldSize 0 or 1 (2 is not supported yet)

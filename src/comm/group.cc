@@ -96,6 +96,7 @@ void Group::end_turn(std::uint64_t turn) {
 Exchange::Exchange(std::shared_ptr<Group> group, std::string_view operator_name,
                    std::optional<std::chrono::milliseconds> timeout)
     : work_(std::move(group)),
+      transport_(work_.group().transport_.get()),
       operator_name_(intern_operator(operator_name)),
       timeout_(timeout.value_or(this->group().limits().exec_timeout)),
       turn_(this->group().take_turn()) {
@@ -104,8 +105,13 @@ Exchange::Exchange(std::shared_ptr<Group> group, std::string_view operator_name,
 
 Exchange::~Exchange() {
   if (state_.value == State::over) return;
-  if (state_.value == State::open) group().transport_->abandon(operator_name_);
+  if (state_.value == State::open) transport_->abandon(operator_name_);
   end();
+}
+
+Status Exchange::among(std::span<const std::int32_t> members) {
+  transport_ = MOEYARD_TRY(transport_->among(members));
+  return {};
 }
 
 void Exchange::end() {
@@ -119,19 +125,20 @@ Status Exchange::meet(const Posting& posting) {
     return fail(stream_error::kInternal, TextCode::internal,
                 "{}: a round after the end of the exchange; please report it", *operator_name_);
   if (state_.value == State::submitted) MOEYARD_TRY(group().await_turn(turn_, *operator_name_, timeout_));
-  Status met = group().transport_->meet(Visit{operator_name_, rounds_++, posting}, timeout_);
+  Status met = transport_->meet(Visit{operator_name_, rounds_++, posting}, timeout_);
   if (!met.ok()) {
     end();
     return met;
   }
+  for (std::size_t peer = 0; peer < waits_.size(); ++peer)
+    waits_[peer] += std::max<std::int64_t>(transport_->lateness(static_cast<int>(peer)).count(), 0);
   state_.value = State::open;
   return {};
 }
 
 Result<Round> Exchange::round(const Posting& posting) {
-  Transport* transport = group().transport_.get();
   MOEYARD_TRY(meet(posting));
-  return Round(transport);
+  return Round(transport_);
 }
 
 Status Exchange::finish(const Posting& posting) {

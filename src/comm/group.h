@@ -167,6 +167,13 @@ class Exchange {
 
   Group& group() const { return work_.group(); }
 
+  // Before the first round: only these ranks take part, numbered in the order given, of which this rank is one.
+  // Every one of them must say the same.
+  Status among(std::span<const std::int32_t> members);
+
+  // From now on each round adds to waits[peer], in nanoseconds, how long this rank waited for the peer to come.
+  void count_waits(std::span<std::int64_t> waits) { waits_ = waits; }
+
   // Posts this rank's part, waits for everybody's. A failure is the same on every rank and ends the exchange.
   Result<Round> round(const Posting& posting);
 
@@ -187,6 +194,8 @@ class Exchange {
   };
 
   Group::Work work_;
+  Transport* transport_;
+  std::span<std::int64_t> waits_;
   OperatorName operator_name_;
   std::chrono::milliseconds timeout_;
   std::uint64_t turn_;

@@ -20,6 +20,7 @@ struct Visit {
   OperatorName operator_name = nullptr;
   int round = 0;  // of its exchange
   Posting posting;
+  std::chrono::steady_clock::time_point came = {};  // filled by the transport
 };
 
 // How one rank reaches the peers of its communicator. threads/ is the model: one object per rank, shared
@@ -43,6 +44,12 @@ class Transport {
   virtual Exposed block(int peer, int index) const = 0;  // data null: not addressable here, use put and get
   virtual Status put(int peer, int index, std::int64_t offset, std::span<const std::byte> bytes) = 0;
   virtual Status get(int peer, int index, std::int64_t offset, std::span<std::byte> bytes) = 0;
+  // How much later than this rank the peer's posting was there; not above 0 where nobody waited for it.
+  virtual std::chrono::nanoseconds lateness(int peer) const = 0;
+
+  // This rank among some of the ranks, which are numbered in the order given; it is one of them. Their meetings and
+  // faults are their own: nobody waits for the others, whatever has become of them. Lives as long as this one.
+  virtual Result<Transport*> among(std::span<const std::int32_t> members) = 0;
 
   // This rank leaves a call between its first and its last round: the communicator is in fault. Returns when
   // no peer touches this rank's memory any more.

@@ -16,7 +16,9 @@ struct Verdict {
   Status status;
   bool out_of_step = false;
 };
-Verdict judge(const std::string& group, int size, const std::function<const Visit&(int rank)>& visit_of);
+// Messages say number_of(rank).
+Verdict judge(const std::string& group, int size, const std::function<const Visit&(int rank)>& visit_of,
+              const std::function<int(int rank)>& number_of);
 
 // "HcclAllReduce" or, after its first round, "HcclAllReduce (round 2)".
 std::string describe_call(OperatorName name, int round);

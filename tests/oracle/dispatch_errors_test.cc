@@ -103,9 +103,10 @@ const Refusal<Call> kAttributes[] = {
      [](Call& c) {
        c.scales = c.make(ACL_FLOAT, {4, 8});
      }},
-    {"elasticInfo", kTiling, "elasticInfoOptional is", [](Call& c) { c.elastic = c.make(ACL_INT32, {8}); }},
-    {"performanceInfo", kTiling, "not supported yet",
-     [](Call& c) { c.performance = c.make(ACL_INT64, {2}); }},
+    {"elasticInfo", kTiling, "elasticInfoOptional is INT32[7]",
+     [](Call& c) { c.elastic = c.make(ACL_INT32, {7}); }},
+    {"performanceInfo", kTiling, "performanceInfoOptional is INT64[3]",
+     [](Call& c) { c.performance = c.make(ACL_INT64, {3}); }},
     {"other group", kInvalid, "group not found", [](Call& c) { c.group = "nobody"; }},
 };
 

@@ -1,6 +1,7 @@
 // Moeyard. SPDX-License-Identifier: Apache-2.0
 // What dispatch and combine do, as their definition says it: plain loops over ranks, experts, tokens and slots.
 #pragma once
+#include <algorithm>
 #include <cmath>
 #include <vector>
 
@@ -20,11 +21,38 @@ struct EpShape {
   Quantisation quantised;
   Factors factors = Factors::none;
   int global_bs = 0;
+  // Where ranks have gone: what there was before, which the attributes still say, and the former numbers of those that are
+  // left. Everything else speaks of what is left.
+  int ranks_before = 0, shared_ranks_before = 0, experts_before = 0;
+  std::vector<int> left;
+
+  bool shrunk() const { return !left.empty(); }
+  EpShape before() const {
+    if (!shrunk()) return *this;
+    EpShape whole = *this;
+    whole.ranks = ranks_before, whole.shared_ranks = shared_ranks_before, whole.experts = experts_before;
+    whole.left.clear();
+    return whole;
+  }
+  int first_special() const { return shrunk() ? experts_before : experts; }
+  // Numbers among those that are left and in the whole group; -1: has gone.
+  int rank_now(int before) const {
+    if (!shrunk()) return before;
+    const auto found = std::find(left.begin(), left.end(), before);
+    return found == left.end() ? -1 : static_cast<int>(found - left.begin());
+  }
+  int rank_then(int now) const { return shrunk() ? left[static_cast<std::size_t>(now)] : now; }
+  std::vector<std::int32_t> elastic_info() const {
+    std::vector<std::int32_t> info = {1, ranks, shared_ranks, experts};
+    for (int rank = 0; rank < ranks_before; ++rank) info.push_back(rank_now(rank));
+    for (int now = 0; now < ranks_before; ++now) info.push_back(now < ranks ? rank_then(now) : -1);
+    return info;
+  }
 
   std::vector<std::int64_t> shape_of_factors() const {
     if (factors == Factors::of_all) return {1};
     if (factors == Factors::of_elements) return {hidden};
-    return {used_shared() + experts, hidden};
+    return {before().used_shared() + before().experts, hidden};
   }
 
   int local_experts(int rank) const { return rank < shared_ranks ? 1 : experts / (ranks - shared_ranks); }
@@ -35,7 +63,9 @@ struct EpShape {
     const int group = shared_ranks / shared;
     return s * group + source % group;
   }
+  int most_local_experts() const { return experts / (ranks - shared_ranks); }
   int capacity(int rank, int bs) const {
+    if (shrunk()) return std::max(before().capacity(0, bs), before().capacity(ranks_before - 1, bs));
     const int all = global_bs != 0 ? global_bs : bs * ranks;
     if (rank >= shared_ranks) return all * std::min(local_experts(rank), topk);
     const int group = shared_ranks / shared;
@@ -149,12 +179,12 @@ std::vector<T> reference_combine(const EpShape& shape, const EpRank<T>& rank, co
       float y;
       if (id < shape.experts) {
         y = widen(row_of(k)[h]);
-      } else if (id < shape.experts + shape.zero) {
+      } else if (id < shape.first_special() + shape.zero) {
         continue;
-      } else if (id < shape.experts + shape.zero + shape.copy) {
+      } else if (id < shape.first_special() + shape.zero + shape.copy) {
         y = x;
       } else {
-        const std::size_t j = static_cast<std::size_t>(id - shape.experts - shape.zero - shape.copy);
+        const std::size_t j = static_cast<std::size_t>(id - shape.first_special() - shape.zero - shape.copy);
         double p1 = 0, p2 = 0;
         for (std::size_t i = 0; i < width; ++i) {
           const double token = widen(rank.x[static_cast<std::size_t>(t) * width + i]);

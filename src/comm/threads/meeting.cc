@@ -40,7 +40,9 @@ struct World::Wait {
 
 Status World::meet(int rank, std::uint64_t& number, const Visit& visit, std::chrono::milliseconds timeout) {
   Seat& seat = seats_[rank];
-  seat.visits[number & 1] = visit;
+  Visit& seen = seat.visits[number & 1];
+  seen = visit;
+  seen.came = Clock::now();
   seat.meeting_operator.store(visit.operator_name, std::memory_order_relaxed);
   seat.meeting_round.store(visit.round, std::memory_order_relaxed);
   seat.last_operator.store(visit.operator_name, std::memory_order_relaxed);
@@ -48,7 +50,7 @@ Status World::meet(int rank, std::uint64_t& number, const Visit& visit, std::chr
   seat.passed.store(number, std::memory_order_release);
   seat.arrived.store(number + 1, std::memory_order_release);
 
-  Status met = come(rank, number, visit, timeout);
+  Status met = come(rank, number, seen, timeout);
   if (completed_.load(std::memory_order_acquire) > number) {
     ++number;
   } else if (visit.round > 0) {
@@ -63,11 +65,12 @@ Status World::come(int rank, std::uint64_t number, const Visit& visit, std::chro
   int first = -1;
   if (!meeting.first.compare_exchange_strong(first, rank, std::memory_order_acq_rel) &&
       !same_call(first, visit)) {
-    set_fault(visit.operator_name,
-              fmt::format("{}; all ranks must submit the same sequence of collective calls",
-                          describe_mismatch(rank, visit.operator_name, visit.round, first,
-                                            seats_[first].meeting_operator.load(std::memory_order_relaxed),
-                                            seats_[first].meeting_round.load(std::memory_order_relaxed))));
+    set_fault(
+        visit.operator_name,
+        fmt::format("{}; all ranks must submit the same sequence of collective calls",
+                    describe_mismatch(number_of(rank), visit.operator_name, visit.round, number_of(first),
+                                      seats_[first].meeting_operator.load(std::memory_order_relaxed),
+                                      seats_[first].meeting_round.load(std::memory_order_relaxed))));
     return fault_status(rank, visit.operator_name);
   }
   const std::uint32_t before = meeting.arrived.fetch_add(1, std::memory_order_seq_cst);
@@ -79,7 +82,7 @@ Status World::come(int rank, std::uint64_t number, const Visit& visit, std::chro
   // depart() sets the flag before it looks at the counter, so one of us sees the other.
   if (any_departed_.load(std::memory_order_seq_cst))
     set_fault(visit.operator_name, fmt::format("{} and will not come", describe_rank(departed_rank())));
-  return await({rank, number, visit, timeout, Clock::now(), Deadline::after(timeout)});
+  return await({rank, number, visit, timeout, visit.came, Deadline::after(timeout)});
 }
 
 bool World::same_call(int first, const Visit& visit) const {
@@ -92,8 +95,9 @@ void World::complete(std::uint64_t number) {
   Meeting& next = meetings_[(number + 1) & 1];
   bool out_of_step = false;
   try {
-    Verdict verdict =
-        judge(name_, size_, [&](int rank) -> const Visit& { return seats_[rank].visits[number & 1]; });
+    Verdict verdict = judge(
+        name_, size_, [&](int rank) -> const Visit& { return seats_[rank].visits[number & 1]; },
+        [&](int rank) { return number_of(rank); });
     meeting.verdict = std::move(verdict.status);
     out_of_step = verdict.out_of_step;
   } catch (...) {  // no memory for the message: the others must still be told
@@ -173,7 +177,7 @@ std::optional<Status> World::check_refusals(const Wait& wait, std::optional<Cloc
     } else if (retract(wait)) {
       return fail(stream_error::kWrongData, TextCode::operator_parameter,
                   "{}: group {}, rank {}: rank {} does not come, as its call was refused: {}",
-                  *wait.visit.operator_name, name_, wait.rank, rank, refusal->message);
+                  *wait.visit.operator_name, name_, number_of(wait.rank), number_of(rank), refusal->message);
     }
   }
   return std::nullopt;
@@ -224,7 +228,7 @@ void World::drain(int rank, std::uint64_t number) const {
 
 void World::abandon(int rank, std::uint64_t number, OperatorName operator_name) {
   seats_[rank].passed.store(number, std::memory_order_release);
-  set_fault(operator_name, fmt::format("rank {} left the call before its end", rank));
+  set_fault(operator_name, fmt::format("rank {} left the call before its end", number_of(rank)));
   drain(rank, number);
 }
 

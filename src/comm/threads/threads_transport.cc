@@ -1,7 +1,10 @@
 // Moeyard. SPDX-License-Identifier: Apache-2.0
 #include "comm/threads/threads_transport.h"
 
+#include <algorithm>
 #include <cstring>
+#include <map>
+#include <vector>
 
 #include "base/errors.h"
 
@@ -34,6 +37,18 @@ class ThreadsTransport final : public Transport {
     if (!bytes.empty()) std::memcpy(bytes.data(), at, bytes.size());
     return {};
   }
+  std::chrono::nanoseconds lateness(int peer) const override {
+    return world_->came(peer, number_) - world_->came(rank_, number_);
+  }
+  Result<Transport*> among(std::span<const std::int32_t> members) override {
+    std::unique_ptr<Transport>& subset = subsets_[{members.begin(), members.end()}];
+    if (subset == nullptr) {
+      const auto at = std::ranges::find(members, rank_);
+      subset =
+          std::make_unique<ThreadsTransport>(world_->among(members), static_cast<int>(at - members.begin()));
+    }
+    return subset.get();
+  }
   void abandon(OperatorName operator_name) override { world_->abandon(rank_, number_, operator_name); }
   Status transfer(OperatorName operator_name, std::span<const Transfer> items,
                   std::chrono::milliseconds timeout) override {
@@ -61,6 +76,7 @@ class ThreadsTransport final : public Transport {
   const std::shared_ptr<World> world_;
   const int rank_;
   std::uint64_t number_ = 0;  // of the next meeting
+  std::map<std::vector<std::int32_t>, std::unique_ptr<Transport>> subsets_;
 };
 
 }  // namespace

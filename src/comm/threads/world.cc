@@ -3,15 +3,18 @@
 
 #include <sys/mman.h>
 
+#include <algorithm>
+
 #include "base/errors.h"
 #include "runtime/memory.h"
 
 namespace moeyard::comm {
 
-World::World(std::string name, int size, std::int64_t window_bytes)
+World::World(std::string name, int size, std::int64_t window_bytes, std::vector<std::int32_t> numbers)
     : name_(std::move(name)),
       size_(size),
       window_bytes_(window_bytes),
+      numbers_(std::move(numbers)),
       out_of_memory_(fail(stream_error::kInternal, TextCode::runtime_resource,
                           "group {}: the process ran out of memory while the ranks compared their calls",
                           name_)),
@@ -33,6 +36,29 @@ void World::join(int rank, std::int32_t device) {
   seats_[rank].joined.store(true, std::memory_order_release);
 }
 
+std::shared_ptr<World> World::among(std::span<const std::int32_t> members) {
+  std::lock_guard lock(mutex_);
+  const std::vector<std::int32_t> key(members.begin(), members.end());
+  std::shared_ptr<World>& subset = subsets_[key];
+  if (subset != nullptr) return subset;
+  subset = std::make_shared<World>(fmt::format("{} ({} of its {} ranks)", name_, members.size(), size_),
+                                   static_cast<int>(members.size()), 0, key);
+  for (int i = 0; i < subset->size_; ++i) {
+    const int rank = members[static_cast<std::size_t>(i)];
+    if (seats_[rank].joined.load(std::memory_order_acquire)) subset->join(i, seats_[rank].device);
+    if (seats_[rank].departed.load(std::memory_order_acquire)) subset->depart(i);
+    if (const auto& refusal = refusals_[rank])
+      subset->post_refusal(i, refusal->operator_name, refusal->message);
+  }
+  return subset;
+}
+
+void World::for_each_subset(int rank, const std::function<void(World&, int)>& visit) {
+  for (const auto& [members, subset] : subsets_)
+    if (const auto at = std::ranges::find(members, rank); at != members.end())
+      visit(*subset, static_cast<int>(at - members.begin()));
+}
+
 void World::depart(int rank) {
   seats_[rank].departed.store(true, std::memory_order_release);
   any_departed_.store(true, std::memory_order_seq_cst);
@@ -41,6 +67,8 @@ void World::depart(int rank) {
   if (meetings_[number & 1].arrived.load(std::memory_order_seq_cst) != 0)
     set_fault(seats_[rank].last_operator.load(), fmt::format("{} and will not come", describe_rank(rank)));
   for (int peer = 0; peer < size_; ++peer) seats_[peer].bell.ring();
+  std::lock_guard lock(mutex_);
+  for_each_subset(rank, [](World& subset, int at) { subset.depart(at); });
 }
 
 int World::departed_rank() const {
@@ -52,11 +80,12 @@ int World::departed_rank() const {
 std::string World::describe_rank(int rank) const {
   const Seat& seat = seats_[rank];
   const OperatorName last = seat.last_operator.load(std::memory_order_relaxed);
-  if (!seat.joined.load(std::memory_order_acquire)) return fmt::format("rank {} (has not joined)", rank);
+  if (!seat.joined.load(std::memory_order_acquire))
+    return fmt::format("rank {} (has not joined)", number_of(rank));
   if (seat.departed.load(std::memory_order_acquire))
-    return fmt::format("rank {} has destroyed its communicator", rank);
-  if (last == nullptr) return fmt::format("rank {} (in no operator yet)", rank);
-  return fmt::format("rank {} (last seen in {})", rank, *last);
+    return fmt::format("rank {} has destroyed its communicator", number_of(rank));
+  if (last == nullptr) return fmt::format("rank {} (in no operator yet)", number_of(rank));
+  return fmt::format("rank {} (last seen in {})", number_of(rank), *last);
 }
 
 void World::set_fault(OperatorName operator_name, std::string story) {
@@ -77,12 +106,12 @@ Status World::fault_status(int rank, OperatorName operator_name) const {
   std::lock_guard lock(mutex_);
   if (fault_.operator_name == operator_name)
     return fail(stream_error::kPeerMissing, TextCode::hccl_timeout, "{}: group {}, rank {}: {}",
-                *operator_name, name_, rank, fault_.story);
+                *operator_name, name_, number_of(rank), fault_.story);
   return fail(
       stream_error::kPeerMissing, TextCode::hccl_timeout,
       "{}: group {}, rank {}: the communicator is in fault since {}: {}; destroy it and make a new one",
-      *operator_name, name_, rank, fault_.operator_name == nullptr ? "its end" : *fault_.operator_name,
-      fault_.story);
+      *operator_name, name_, number_of(rank),
+      fault_.operator_name == nullptr ? "its end" : *fault_.operator_name, fault_.story);
 }
 
 Status World::fault() const {
@@ -98,6 +127,7 @@ void World::post_refusal(int rank, OperatorName operator_name, const std::string
     std::lock_guard lock(mutex_);
     if (!refusals_[rank]) refusal_count_.fetch_add(1, std::memory_order_release);
     refusals_[rank] = Refusal{operator_name, message, Clock::now()};
+    for_each_subset(rank, [&](World& subset, int at) { subset.post_refusal(at, operator_name, message); });
   }
   bell_.ring();  // those who wait look at the refusals now
 }
@@ -108,6 +138,7 @@ void World::withdraw_refusal(int rank) {
   if (!refusals_[rank]) return;
   refusals_[rank].reset();
   refusal_count_.fetch_sub(1, std::memory_order_release);
+  for_each_subset(rank, [](World& subset, int at) { subset.withdraw_refusal(at); });
 }
 
 Result<Exposed> World::window(int rank) {

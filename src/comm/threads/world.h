@@ -11,6 +11,8 @@
 #include <array>
 #include <atomic>
 #include <cstdint>
+#include <functional>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -25,7 +27,8 @@ namespace moeyard::comm {
 
 class World {
  public:
-  World(std::string name, int size, std::int64_t window_bytes);
+  // `numbers` are those that messages give to ranks: not from 0 on among some of the ranks of another world.
+  World(std::string name, int size, std::int64_t window_bytes, std::vector<std::int32_t> numbers = {});
   ~World();
   World(const World&) = delete;
   World& operator=(const World&) = delete;
@@ -40,6 +43,12 @@ class World {
   const Posting& posting(int rank, std::uint64_t number) const {
     return seats_[rank].visits[(number - 1) & 1].posting;
   }
+  // When the rank came to that meeting.
+  std::chrono::steady_clock::time_point came(int rank, std::uint64_t number) const {
+    return seats_[rank].visits[(number - 1) & 1].came;
+  }
+  // What those of the ranks share when they meet without the others.
+  std::shared_ptr<World> among(std::span<const std::int32_t> members);
   void abandon(int rank, std::uint64_t number, OperatorName operator_name);
 
   Status transfer(int rank, OperatorName operator_name, std::span<const Transfer> items,
@@ -100,6 +109,9 @@ class World {
   std::string describe_missing(std::uint64_t number) const;
   std::string describe_rank(int rank) const;
   int departed_rank() const;
+  int number_of(int rank) const { return numbers_.empty() ? rank : numbers_[rank]; }
+  // Those that a rank belongs to, with its number there. Under the mutex.
+  void for_each_subset(int rank, const std::function<void(World&, int)>& visit);
 
   struct Pairs;  // one rank's transfers under way
   void post(Pairs& pairs);
@@ -112,6 +124,7 @@ class World {
   const std::string name_;
   const int size_;
   const std::int64_t window_bytes_;
+  const std::vector<std::int32_t> numbers_;
   const Status out_of_memory_;  // made before memory runs out
   std::unique_ptr<Seat[]> seats_;
   std::array<Meeting, 2> meetings_;
@@ -124,6 +137,8 @@ class World {
   mutable std::mutex mutex_;  // faults, refusals, new windows: never on the path of a call that goes well
   Fault fault_;
   std::vector<std::optional<Refusal>> refusals_;
+  std::map<std::vector<std::int32_t>, std::shared_ptr<World>>
+      subsets_;                                   // their mutexes come after this one's
   std::vector<std::atomic<std::byte*>> windows_;  // of window_bytes_; null until somebody asks
 };
 

@@ -46,34 +46,39 @@ Shares shares_of(float p1, float p2) {
 class CombineCall {
  public:
   CombineCall(const executor::Run& run, const CombineArgs& args, const Combine::Plan& plan,
-              comm::Exchange& exchange)
+              const EpMembers& members, comm::Exchange& exchange)
       : function_(run.function),
         workspace_(run.workspace),
         args_(args),
         plan_(plan),
+        members_(members),
         exchange_(exchange),
-        slots_(args.expert_ids, args.active_mask, plan.layout, args.ep_rank_id, plan.policy),
-        local_experts_(plan.layout.experts_on(args.ep_rank_id)),
-        most_terms_(args.topk() + plan.layout.shared_experts() + 1) {}
+        slots_(args.expert_ids, args.active_mask, members.layout, members.rank, plan.policy),
+        local_experts_(members.layout.experts_on(members.rank)),
+        most_terms_(args.topk() + members.layout.shared_experts() + 1) {}
 
   Status run() {
+    const auto waits = count_waits(plan_.waits.span_in(workspace_), members_, exchange_);
     const comm::Round offers = MOEYARD_TRY(swap_offers());
-    find_peers(offers);
+    MOEYARD_TRY(find_peers(offers));
     Status wrong = check_expected(offers);
     if (wrong.ok() && plan_.triples) wrong = return_rows();
     // From here on every rank's table is complete.
     static_cast<void>(MOEYARD_TRY(exchange_.round({.blocks = blocks_, .error = std::move(wrong)})));
+    exchange_.count_waits({});  // from here on nothing more is expected of the peers
     Status missing = find_terms();
     if (missing.ok()) add_up();
     MOEYARD_TRY(exchange_.finish({.error = std::move(missing)}));
     plan_.x_out.scatter(args_.x_out, args_.bs(), workspace_);
+    forget_waits_without_rows(waits);
+    add_waits(args_.performance_info, members_, waits);
     return {};
   }
 
  private:
   static constexpr int kRows = 0, kTable = 1;  // blocks
 
-  std::int64_t ranks() const { return plan_.layout.ranks(); }
+  std::int64_t ranks() const { return members_.layout.ranks(); }
   // Rows before and up to those of (local expert, source).
   std::int64_t sum(std::int64_t i) const { return args_.ep_send_counts.at<std::int32_t>(i); }
   std::int64_t sum_before(std::int64_t i) const { return i == 0 ? 0 : sum(i - 1); }
@@ -105,7 +110,7 @@ class CombineCall {
                       comm::Access::read};
     blocks_[kTable] = {reinterpret_cast<std::byte*>(table.data()),
                        static_cast<std::int64_t>(table.size_bytes())};
-    const auto facts = ep_facts<4>(args_, plan_.algorithm, plan_.limits.buffer_mb, args_.bs(),
+    const auto facts = ep_facts<4>(args_, members_, plan_.algorithm, plan_.limits.buffer_mb, args_.bs(),
                                    {{{"commQuantMode", args_.comm_quant_mode},
                                      {"K", args_.topk()},
                                      {"H", args_.hidden()},
@@ -120,7 +125,7 @@ class CombineCall {
   void write_offers() {
     plan_.expand_x.gather(args_.expand_x, row_count(), workspace_);
     const CombineOffer head{plan_.expand_x.rows(args_.expand_x, workspace_).stride, row_count()};
-    const std::int64_t width = plan_.layout.width();
+    const std::int64_t width = members_.layout.width();
     const std::int32_t* sent = plan_.sent_counts.in(workspace_);
     for (std::int64_t peer = 0; peer < ranks(); ++peer) {
       std::byte* at = plan_.offers.in(workspace_) + peer * plan_.offer_bytes;
@@ -132,10 +137,11 @@ class CombineCall {
     }
   }
 
-  void find_peers(const comm::Round& offers) {
-    const std::int64_t width = plan_.layout.width();
+  Status find_peers(const comm::Round& offers) {
+    const std::int64_t width = members_.layout.width();
     for (std::int64_t rank = 0; rank < ranks(); ++rank) {
       const int peer = static_cast<int>(rank);
+      MOEYARD_TRY(check_reach(function_, offers, members_, rank, static_cast<int>(blocks_.size())));
       const std::span<const std::byte> message = offers.message(peer);
       CombineOffer head;
       std::memcpy(&head, message.data(), sizeof head);
@@ -146,6 +152,15 @@ class CombineCall {
           reinterpret_cast<std::int64_t*>(offers.address(peer, kTable)),
           offers.bytes(peer, kTable) / static_cast<std::int64_t>(sizeof(std::int64_t))};
     }
+    return {};
+  }
+
+  // A rank that none of my slots names kept nobody waiting.
+  void forget_waits_without_rows(std::span<std::int64_t> waits) const {
+    const std::int64_t width = members_.layout.width();
+    const std::int32_t* sent = plan_.sent_counts.in(workspace_);
+    for (std::size_t rank = 0; rank < waits.size(); ++rank, sent += width)
+      if (std::all_of(sent, sent + width, [](std::int32_t n) { return n == 0; })) waits[rank] = 0;
   }
 
   // Every source must expect as many rows as I hold of it.
@@ -161,7 +176,7 @@ class CombineCall {
               function_,
               "epSendCounts[{}] says that local expert {} holds {} rows of rank {}, whose expertIds and mask "
               "name it {} times; pass the epRecvCountsOut, expertIds and mask of one dispatch",
-              i, local, sum(i) - sum_before(i), source, expected);
+              i, local, sum(i) - sum_before(i), members_.rank_before(source), expected);
       }
     }
     return {};
@@ -205,8 +220,7 @@ class CombineCall {
         at >= peer.table_slots)
       return false;
     // Wrong triples of two ranks may name one slot; either value is found to be wrong then.
-    std::atomic_ref<std::int64_t>(peer.table[at])
-        .store(args_.ep_rank_id << 32 | row, std::memory_order_relaxed);
+    std::atomic_ref<std::int64_t>(peer.table[at]).store(members_.rank << 32 | row, std::memory_order_relaxed);
     return true;
   }
 
@@ -263,7 +277,7 @@ class CombineCall {
 
   const std::byte* row_of_slot(std::int64_t s) const {
     const Target& target = plan_.targets.in(workspace_)[s];
-    const std::int64_t rank = target.destination / plan_.layout.width();
+    const std::int64_t rank = target.destination / members_.layout.width();
     const CombinePeer& peer = plan_.peers.in(workspace_)[rank];
     std::int64_t row;
     if (plan_.triples) {
@@ -280,14 +294,14 @@ class CombineCall {
 
   // What a special expert adds; the number of terms, 0 or 1.
   int special_term(std::int64_t t, std::int64_t id, float weight, kernels::Term* term) const {
-    const ExpertKind kind = plan_.layout.kind_of(id);
+    const ExpertKind kind = members_.layout.kind_of(id);
     if (kind != ExpertKind::copy && kind != ExpertKind::constant) return 0;
     const std::byte* token = plan_.ori_x.rows(args_.ori_x, workspace_)[t];
     if (kind == ExpertKind::copy) {
       *term = {token, nullptr, weight, 1, 0};
       return 1;
     }
-    const std::int64_t i = plan_.layout.const_index(id);
+    const std::int64_t i = members_.layout.const_index(id);
     const auto product = args_.expand_x.dtype == ACL_BF16 ? dot<Bf16> : dot<Fp16>;
     const Shares shares =
         shares_of(product(plan_.const_alpha1.rows(args_.const_alpha1, workspace_)[i], token, args_.hidden()),
@@ -317,6 +331,7 @@ class CombineCall {
   std::byte* const workspace_;
   const CombineArgs& args_;
   const Combine::Plan& plan_;
+  const EpMembers& members_;
   comm::Exchange& exchange_;
   Slots slots_;
   const std::int64_t local_experts_, most_terms_;
@@ -352,6 +367,8 @@ Result<Combine::Plan> Combine::plan(const char* function, const Args& args) {
   plan.sent_counts = scratch.add<std::int32_t>(layout.destinations());
   plan.offers = scratch.add<std::byte>(layout.ranks() * plan.offer_bytes);
   plan.peers = scratch.add<CombinePeer>(layout.ranks());
+  if (args.elastic_info.present()) plan.members = scratch.add<std::int32_t>(layout.ranks());
+  if (args.performance_info.present()) plan.waits = scratch.add<std::int64_t>(layout.ranks());
   plan.first_row = scratch.add<std::int32_t>(layout.destinations());
   if (plan.triples) plan.table = scratch.add<std::int64_t>(slots);
   plan.terms = scratch.add<kernels::Term>(args.bs() * (args.topk() + layout.shared_experts() + 1));
@@ -370,7 +387,9 @@ Result<comm::Exchange> Combine::open(const char* function, const Args& args, con
 }
 
 Status Combine::run(const executor::Run& run, const Args& args, const Plan& plan, Session& exchange) {
-  return CombineCall(run, args, plan, exchange).run();
+  const EpMembers members = MOEYARD_TRY(find_members(run.function, kOperator, args, args.elastic_info,
+                                                     plan.members.span_in(run.workspace), exchange));
+  return CombineCall(run, args, plan, members, exchange).run();
 }
 
 }  // namespace moeyard::ops

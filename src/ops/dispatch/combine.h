@@ -61,6 +61,8 @@ struct Combine {
     Part<std::int32_t> sent_counts;  // [destinations]
     Part<std::byte> offers;          // [W] the message of the first round
     Part<CombinePeer> peers;         // [W]
+    Part<std::int32_t> members;      // [W] where elasticInfo names them
+    Part<std::int64_t> waits;        // [W] where performanceInfo counts them
     Part<std::int32_t> first_row;    // [destinations] of my rows at the peer, for A2's form
     Part<std::int64_t> table;   // [BS * slots per token] rank << 32 | row, written by the peers; for triples
     Part<kernels::Term> terms;  // [BS * terms per token]

@@ -29,7 +29,7 @@ constexpr Param kParams[] = {
                             "rows of a local shared expert, weight 1")
         .optional()
         .like("expandX"),
-    in<&A::elastic_info>("elasticInfoOptional", kINT32, "4 + 2*W", "a shrunk group; not supported yet")
+    in<&A::elastic_info>("elasticInfoOptional", kINT32, "4 + 2*W", "ranks that are left of the group")
         .optional(),
     in<&A::ori_x>("oriXOptional", kHalves, "BS, H", "original tokens, for copy and constant experts")
         .optional()
@@ -45,7 +45,7 @@ constexpr Param kParams[] = {
     in<&A::const_v>("constExpertVOptional", kHalves, "constExpertNum, H", "vectors of the constant experts")
         .optional()
         .like("expandX"),
-    in_out<&A::performance_info>("performanceInfoOptional", kINT64, "W", "waiting times; not supported yet")
+    in_out<&A::performance_info>("performanceInfoOptional", kINT64, "W", "microseconds waited for each rank")
         .optional(),
     attribute<&A::group_ep>("groupEp", "name of the expert-parallel group"),
     attribute<&A::ep_world_size>("epWorldSize", "ranks of the group"),
@@ -70,9 +70,7 @@ constexpr Param kParams[] = {
 };
 
 // On A2 none of the private tensors' shapes is checked: what is missing is found when the rows are known.
-std::int64_t required_rows(const A& a) {
-  return product() == Product::a2 ? 0 : EpLayout(a).capacity(a.ep_rank_id, a.bs(), a.topk(), a.global_bs);
-}
+std::int64_t required_rows(const A& a) { return product() == Product::a2 ? 0 : ep_rules::capacity(a); }
 
 // The first tensor is (A, H), but A depends on BS and K: these are read from expertIds, which rules have
 // looked at.
@@ -81,7 +79,7 @@ constexpr Dim kDims[] = {
     dim<A>("K", "experts per token", [](const A& a) { return a.topk(); }),
     dim("H", "elements of a token"),
     dim<A>("W", "ranks of the group", [](const A& a) { return a.ep_world_size; }),
-    dim<A>("L", "experts of this rank", [](const A& a) { return EpLayout(a).experts_on(a.ep_rank_id); }),
+    dim<A>("L", "experts of this rank", [](const A& a) { return local_experts(a); }),
     dim<A>("A", "rows that this rank may receive", [](const A& a) { return required_rows(a); }),
     dim<A>("P", "entries of assistInfoForCombine, 128 per row; on A2 one per slot",
            [](const A& a) { return product() == Product::a2 ? a.bs() * a.topk() : 128 * required_rows(a); }),
@@ -145,14 +143,10 @@ constexpr auto kAttributeRules = std::to_array<Rule>({
             [](const A& a) { return !is_hierarchy(a) || a.expand_scales.present(); }),
     rule<A>(Stage::attributes, kA2, "elasticInfoOptional", "be null on this product",
             [](const A& a) { return !a.elastic_info.present(); }),
-    rule<A>(
-        Stage::attributes, kMeshes, "elasticInfoOptional", "be null, as shrunk groups are not supported yet",
-        [](const A& a) { return !a.elastic_info.present(); },
-        "make a communicator of the ranks that are left"),
-    rule<A>(
-        Stage::attributes, kEverywhere, "performanceInfoOptional",
-        "be null, as waiting times are not supported yet",
-        [](const A& a) { return !a.performance_info.present(); }, "pass null"),
+    rule<A>(Stage::attributes, kA3, "elasticInfoOptional", "be null with commAlg hierarchy",
+            [](const A& a) { return !is_hierarchy(a) || !a.elastic_info.present(); }),
+    rule<A>(Stage::attributes, kA3, "performanceInfoOptional", "be null with commAlg hierarchy",
+            [](const A& a) { return !is_hierarchy(a) || !a.performance_info.present(); }),
     rule<A>(Stage::attributes, kA2, "constExpertAlpha1Optional", "be null on this product",
             [](const A& a) { return !a.const_alpha1.present(); }),
     rule<A>(Stage::attributes, kA2, "constExpertAlpha2Optional", "be null on this product",

@@ -20,17 +20,19 @@ constexpr const char* kOperator = "MoeDistributeDispatch";
 class DispatchCall {
  public:
   DispatchCall(const executor::Run& run, const DispatchArgs& args, const Dispatch::Plan& plan,
-               comm::Exchange& exchange)
+               const EpMembers& members, comm::Exchange& exchange)
       : function_(run.function),
         workspace_(run.workspace),
         args_(args),
         plan_(plan),
+        members_(members),
         exchange_(exchange),
-        slots_(args.expert_ids, args.active_mask, plan.layout, args.ep_rank_id, plan.policy),
-        local_experts_(plan.layout.experts_on(args.ep_rank_id)),
+        slots_(args.expert_ids, args.active_mask, members.layout, members.rank, plan.policy),
+        local_experts_(members.layout.experts_on(members.rank)),
         row_bytes_(bytes_of(args.expand_x.dtype, args.hidden())) {}
 
   Status run() {
+    const auto waits = count_waits(plan_.waits.span_in(workspace_), members_, exchange_);
     const comm::Round counts = MOEYARD_TRY(swap_counts());
     const Status fits = place_sources(counts);
     const comm::Round offers = MOEYARD_TRY(swap_offers(fits));
@@ -39,6 +41,7 @@ class DispatchCall {
     describe();
     MOEYARD_TRY(exchange_.finish());
     plan_.expand_x.scatter(args_.expand_x, received_, workspace_);
+    add_waits(args_.performance_info, members_, waits);
     return {};
   }
 
@@ -49,7 +52,7 @@ class DispatchCall {
   Result<comm::Round> swap_counts() {
     const auto counts = plan_.send_counts.span_in(workspace_);
     Status wrong = slots_.scan(function_, plan_.targets.span_in(workspace_), counts);
-    const auto facts = ep_facts<5>(args_, plan_.algorithm, plan_.limits.buffer_mb, args_.bs(),
+    const auto facts = ep_facts<5>(args_, members_, plan_.algorithm, plan_.limits.buffer_mb, args_.bs(),
                                    {{{"quantMode", args_.quant_mode},
                                      {"K", args_.topk()},
                                      {"H", args_.hidden()},
@@ -58,13 +61,13 @@ class DispatchCall {
     return exchange_.round(
         {.facts = facts,
          .message = std::as_bytes(counts),
-         .bytes_per_peer = plan_.layout.width() * static_cast<std::int64_t>(sizeof(std::int32_t)),
+         .bytes_per_peer = members_.layout.width() * static_cast<std::int64_t>(sizeof(std::int32_t)),
          .error = std::move(wrong)});
   }
 
   // Gives every (local expert, source) its rows; fails when there are more than the outputs hold.
   Status place_sources(const comm::Round& counts) {
-    const std::int64_t ranks = plan_.layout.ranks();
+    const std::int64_t ranks = members_.layout.ranks();
     std::int32_t* sums = plan_.recv_counts.in(workspace_);
     for (std::int64_t source = 0; source < ranks; ++source) {
       const std::span<const std::byte> message = counts.message(static_cast<int>(source));
@@ -105,10 +108,10 @@ class DispatchCall {
   }
 
   Status find_peers(const comm::Round& offers) {
-    const std::int64_t width = plan_.layout.width();
+    const std::int64_t width = members_.layout.width();
     const auto peers = plan_.peers.span_in(workspace_);
     std::int32_t* first_row = plan_.first_row.in(workspace_);
-    for (std::int64_t rank = 0; rank < plan_.layout.ranks(); ++rank) {
+    for (std::int64_t rank = 0; rank < members_.layout.ranks(); ++rank) {
       const int peer = static_cast<int>(rank);
       DispatchPeer& at = peers[static_cast<std::size_t>(rank)];
       const std::span<const std::byte> offer = offers.message(peer);
@@ -119,9 +122,7 @@ class DispatchCall {
       at.scales = offers.address(peer, kScales);
       at.assist = offers.address(peer, kAssist);
       at.weights = offers.address(peer, kWeights);
-      if (at.rows == nullptr && offers.bytes(peer, kRows) != 0)
-        return fail(stream_error::kInternal, TextCode::internal,
-                    "{}: the memory of rank {} cannot be addressed; please report it", function_, rank);
+      MOEYARD_TRY(check_reach(function_, offers, members_, rank, static_cast<int>(blocks_.size())));
     }
     return {};
   }
@@ -132,8 +133,8 @@ class DispatchCall {
     plan_.x.gather(args_.x, args_.bs(), workspace_);
     const TensorView scales = args_.scale_matrix();
     plan_.scales.gather(scales, scales.dim(0), workspace_);
-    const bool streaming = args_.bs() * row_work * plan_.layout.ranks() > kStreamedBytes;
-    parallel_for(args_.bs(), pieces_of(args_.bs(), row_work, kBytesPerTask, plan_.layout.ranks()),
+    const bool streaming = args_.bs() * row_work * members_.layout.ranks() > kStreamedBytes;
+    parallel_for(args_.bs(), pieces_of(args_.bs(), row_work, kBytesPerTask, members_.layout.ranks()),
                  [&](Range tokens) {
                    find_places(tokens);
                    write_rows(tokens, streaming);
@@ -152,7 +153,7 @@ class DispatchCall {
         places[s] = nullptr;
         continue;
       }
-      const DispatchPeer& peer = peers[target.destination / plan_.layout.width()];
+      const DispatchPeer& peer = peers[target.destination / members_.layout.width()];
       places[s] = peer.rows + row_of(target, first_row) * peer.strides.row_stride;
     }
   }
@@ -197,7 +198,7 @@ class DispatchCall {
         const std::int64_t s = t * slots_.per_token() + j;
         if (places[s] == nullptr) continue;
         const std::int64_t row =
-            j < slots_.topk() ? plan_.layout.scale_row_of_expert(slots_.id(t, j)) : j - slots_.topk();
+            j < slots_.topk() ? members_.layout.scale_row_of_expert(slots_.id(t, j)) : j - slots_.topk();
         smooth[s] = reinterpret_cast<const float*>(scales[row]);
       }
   }
@@ -210,10 +211,11 @@ class DispatchCall {
       for (std::int64_t j = 0; j < slots_.per_token(); ++j) {
         const std::int64_t s = t * slots_.per_token() + j;
         if (targets[s].destination < 0) continue;
-        const DispatchPeer& peer = plan_.peers.in(workspace_)[targets[s].destination / plan_.layout.width()];
+        const DispatchPeer& peer =
+            plan_.peers.in(workspace_)[targets[s].destination / members_.layout.width()];
         const std::int64_t row = row_of(targets[s], first_row);
         if (peer.assist != nullptr) {
-          const std::int32_t triple[] = {static_cast<std::int32_t>(args_.ep_rank_id),
+          const std::int32_t triple[] = {static_cast<std::int32_t>(members_.rank),
                                          static_cast<std::int32_t>(t), static_cast<std::int32_t>(j)};
           for (std::int64_t i = 0; i < 3; ++i)
             *reinterpret_cast<std::int32_t*>(peer.assist + (3 * row + i) * peer.strides.assist_stride) =
@@ -236,7 +238,7 @@ class DispatchCall {
 
   // My own counts, and on A2 what my combine needs.
   void describe() const {
-    const std::int64_t ranks = plan_.layout.ranks();
+    const std::int64_t ranks = members_.layout.ranks();
     const std::int32_t* sums = plan_.recv_counts.in(workspace_);
     for (std::int64_t i = 0; i < local_experts_ * ranks; ++i)
       args_.ep_recv_counts.at<std::int32_t>(i) = sums[i];
@@ -273,6 +275,7 @@ class DispatchCall {
   std::byte* const workspace_;
   const DispatchArgs& args_;
   const Dispatch::Plan& plan_;
+  const EpMembers& members_;
   comm::Exchange& exchange_;
   Slots slots_;
   const std::int64_t local_experts_, row_bytes_;
@@ -332,6 +335,8 @@ Result<Dispatch::Plan> Dispatch::plan(const char* function, const Args& args) {
   plan.recv_counts = scratch.add<std::int32_t>(layout.destinations());
   plan.offers = scratch.add<std::byte>(layout.ranks() * plan.offer_bytes);
   plan.peers = scratch.add<DispatchPeer>(layout.ranks());
+  if (args.elastic_info.present()) plan.members = scratch.add<std::int32_t>(layout.ranks());
+  if (args.performance_info.present()) plan.waits = scratch.add<std::int64_t>(layout.ranks());
   plan.first_row = scratch.add<std::int32_t>(layout.destinations());
   plan.place_of_slot = scratch.add<std::byte*>(slots);
   if (args.scales.rank == 2) plan.smooth_of_slot = scratch.add<const float*>(slots);
@@ -350,7 +355,9 @@ Result<comm::Exchange> Dispatch::open(const char* function, const Args& args, co
 }
 
 Status Dispatch::run(const executor::Run& run, const Args& args, const Plan& plan, Session& exchange) {
-  return DispatchCall(run, args, plan, exchange).run();
+  const EpMembers members = MOEYARD_TRY(find_members(run.function, kOperator, args, args.elastic_info,
+                                                     plan.members.span_in(run.workspace), exchange));
+  return DispatchCall(run, args, plan, members, exchange).run();
 }
 
 }  // namespace moeyard::ops

@@ -75,6 +75,8 @@ struct Dispatch {
     Part<std::int32_t> recv_counts;     // [L * W] of (local expert, source), then their inclusive sums
     Part<std::byte> offers;             // [W] the message of the second round
     Part<DispatchPeer> peers;           // [W]
+    Part<std::int32_t> members;         // [W] where elasticInfo names them
+    Part<std::int64_t> waits;           // [W] where performanceInfo counts them
     Part<std::int32_t> first_row;       // [destinations] of my rows at the receiver
     Part<std::byte*> place_of_slot;     // [BS * slots per token]
     Part<const float*> smooth_of_slot;  // the same, where experts have smooth factors of their own

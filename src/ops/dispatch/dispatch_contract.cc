@@ -21,9 +21,9 @@ constexpr Param kParams[] = {
         .optional(),
     in<&A::expert_scales>("expertScalesOptional", kFP32, "BS, K", "weight of each slot, for expandScalesOut")
         .optional(),
-    in<&A::elastic_info>("elasticInfoOptional", kINT32, "4 + 2*W", "a shrunk group; not supported yet")
+    in<&A::elastic_info>("elasticInfoOptional", kINT32, "4 + 2*W", "ranks that are left of the group")
         .optional(),
-    in_out<&A::performance_info>("performanceInfoOptional", kINT64, "W", "waiting times; not supported yet")
+    in_out<&A::performance_info>("performanceInfoOptional", kINT64, "W", "microseconds waited for each rank")
         .optional(),
     attribute<&A::group_ep>("groupEp", "name of the expert-parallel group"),
     attribute<&A::ep_world_size>("epWorldSize", "ranks of the group"),
@@ -56,16 +56,14 @@ constexpr Param kParams[] = {
 };
 
 // A2 checks none of the outputs: there A is 0, and what is missing is found when the rows are known.
-std::int64_t required_rows(const A& a) {
-  return product() == Product::a2 ? 0 : EpLayout(a).capacity(a.ep_rank_id, a.bs(), a.topk(), a.global_bs);
-}
+std::int64_t required_rows(const A& a) { return product() == Product::a2 ? 0 : ep_rules::capacity(a); }
 
 constexpr Dim kDims[] = {
     dim("BS", "tokens of this rank"),
     dim("H", "elements of a token"),
     dim("K", "experts per token"),
     dim<A>("W", "ranks of the group", [](const A& a) { return a.ep_world_size; }),
-    dim<A>("L", "experts of this rank", [](const A& a) { return EpLayout(a).experts_on(a.ep_rank_id); }),
+    dim<A>("L", "experts of this rank", [](const A& a) { return local_experts(a); }),
     dim<A>("E", "rows of the smooth factors, shared experts first",
            [](const A& a) { return EpLayout(a).scale_rows(); }),
     dim<A>("A", "rows that this rank may receive", [](const A& a) { return required_rows(a); }),
@@ -183,14 +181,10 @@ constexpr auto kAttributeRules = std::to_array<Rule>({
         "pass the weights of the slots"),
     rule<A>(Stage::attributes, kA2, "elasticInfoOptional", "be null on this product",
             [](const A& a) { return !a.elastic_info.present(); }),
-    rule<A>(
-        Stage::attributes, kMeshes, "elasticInfoOptional", "be null, as shrunk groups are not supported yet",
-        [](const A& a) { return !a.elastic_info.present(); },
-        "make a communicator of the ranks that are left"),
-    rule<A>(
-        Stage::attributes, kEverywhere, "performanceInfoOptional",
-        "be null, as waiting times are not supported yet",
-        [](const A& a) { return !a.performance_info.present(); }, "pass null"),
+    rule<A>(Stage::attributes, kA3, "elasticInfoOptional", "be null with commAlg hierarchy",
+            [](const A& a) { return !is_hierarchy(a) || !a.elastic_info.present(); }),
+    rule<A>(Stage::attributes, kA3, "performanceInfoOptional", "be null with commAlg hierarchy",
+            [](const A& a) { return !is_hierarchy(a) || !a.performance_info.present(); }),
     rule<A>(Stage::attributes, kEverywhere, "x", "have 2 dimensions",
             [](const A& a) { return a.x.rank == 2; }),
     rule<A>(Stage::attributes, kEverywhere, "expertIds", "have 2 dimensions",
@@ -199,7 +193,7 @@ constexpr auto kAttributeRules = std::to_array<Rule>({
 
 constexpr auto kShapeRules = std::to_array<Rule>({
     rule<A>(Stage::shapes, kMeshes, "expertTokenNumsOut", "have exactly L elements",
-            [](const A& a) { return a.expert_token_nums.dim(0) == EpLayout(a).experts_on(a.ep_rank_id); }),
+            [](const A& a) { return a.expert_token_nums.dim(0) == local_experts(a); }),
     rule<A>(Stage::shapes, kEverywhere, "dynamicScalesOut", "have shape (>= A) when quantMode is 2",
             [](const A& a) {
               return a.quant_mode != 2 ||
@@ -225,8 +219,8 @@ constexpr auto kShapeRules = std::to_array<Rule>({
             [](const A& a) {
               const std::int64_t all = a.global_bs != 0 ? a.global_bs : a.bs() * a.ep_world_size;
               return !is_hierarchy(a) ||
-                     a.ep_recv_counts.dim(0) >= a.ep_world_size * EpLayout(a).experts_on(a.ep_rank_id) +
-                                                    2 * all * a.topk() * a.ep_world_size / 8;
+                     a.ep_recv_counts.dim(0) >=
+                         a.ep_world_size * local_experts(a) + 2 * all * a.topk() * a.ep_world_size / 8;
             }),
 });
 

@@ -97,6 +97,19 @@ Result<comm::Exchange> open_in_group(const char* function, const char* operator_
   return comm::Exchange(std::move(group), operator_name);
 }
 
+Status check_reach(const char* function, const comm::Round& round, const EpMembers& members,
+                   std::int64_t peer, int blocks) {
+  for (int block = 0; block < blocks; ++block)
+    if (round.address(static_cast<int>(peer), block) == nullptr &&
+        round.bytes(static_cast<int>(peer), block) != 0)
+      return fail(
+          stream_error::kInternal, TextCode::internal,
+          "{}: the memory of rank {} cannot be reached from this process; run the ranks as threads of "
+          "one process",
+          function, members.rank_before(peer));
+  return {};
+}
+
 std::int64_t pieces_of(std::int64_t n, std::int64_t cost, std::int64_t task, std::int64_t ranks) {
   if (ranks > parallel_threads()) return std::max<std::int64_t>(n, 1);
   return std::max<std::int64_t>(task / std::max<std::int64_t>(cost, 1), 1);

@@ -6,6 +6,7 @@
 
 #include "comm/group.h"
 #include "ops/dispatch/ep_attributes.h"
+#include "ops/dispatch/ep_members.h"
 #include "runtime/stream.h"
 
 namespace moeyard::ops {
@@ -24,15 +25,20 @@ void refuse_in_group(const char* operator_name, const EpAttributes& attributes, 
 Result<comm::Exchange> open_in_group(const char* function, const char* operator_name,
                                      const EpAttributes& attributes, const runtime::Stream& stream);
 
+// Whether the first `blocks` blocks of a peer lie in memory that this process can reach; 507000 otherwise.
+Status check_reach(const char* function, const comm::Round& round, const EpMembers& members,
+                   std::int64_t peer, int blocks);
+
 // Pieces for parallel_for over `n` things of `cost` each, such that a piece costs about `task`. One piece where there are
 // more ranks than cores: then other ranks have work for every core, and handing out pieces only costs.
 std::int64_t pieces_of(std::int64_t n, std::int64_t cost, std::int64_t task, std::int64_t ranks);
 
 // What must be equal on all ranks. The rest of the array is for the operator.
 template <std::size_t kMore>
-using EpFacts = std::array<comm::Fact, 13 + kMore>;
+using EpFacts = std::array<comm::Fact, 15 + kMore>;
 template <std::size_t kMore>
-EpFacts<kMore> ep_facts(const EpAttributes& a, CommAlg algorithm, std::int64_t buffer_mb, std::int64_t tokens,
+EpFacts<kMore> ep_facts(const EpAttributes& a, const EpMembers& members, CommAlg algorithm,
+                        std::int64_t buffer_mb, std::int64_t tokens,
                         const std::array<comm::Fact, kMore>& more) {
   EpFacts<kMore> facts{{{"epWorldSize", a.ep_world_size},
                         {"moeExpertNum", a.moe_expert_num},
@@ -46,8 +52,10 @@ EpFacts<kMore> ep_facts(const EpAttributes& a, CommAlg algorithm, std::int64_t b
                         {"copyExpertNum", a.copy_expert_num},
                         {"constExpertNum", a.const_expert_num},
                         {"tpWorldSize", a.tp_world_size <= 1 ? 1 : a.tp_world_size},
-                        {"HCCL_BUFFSIZE", buffer_mb}}};
-  for (std::size_t i = 0; i < kMore; ++i) facts[13 + i] = more[i];
+                        {"HCCL_BUFFSIZE", buffer_mb},
+                        {"shared-expert ranks (of elasticInfo)", members.layout.shared_ranks()},
+                        {"real experts (of elasticInfo)", members.layout.real_experts()}}};
+  for (std::size_t i = 0; i < kMore; ++i) facts[15 + i] = more[i];
   return facts;
 }
 

@@ -36,16 +36,25 @@ CommAlg algorithm_of(const EpAttributes& attributes) {
   return name == "ccu" ? CommAlg::ccu : CommAlg::fullmesh;
 }
 
+bool has_shared_ranks(const EpAttributes& a) {
+  return product() != Product::a2 && a.shared_expert_rank_num > 0 && a.shared_expert_num > 0;
+}
+
+EpLayout::EpLayout(const EpAttributes& a)
+    : EpLayout(a, a.ep_world_size, a.shared_expert_rank_num, a.moe_expert_num) {}
+
 // Divisors may be 0 while the attributes are still being checked.
-EpLayout::EpLayout(const EpAttributes& a) : ranks_(a.ep_world_size), moe_experts_(a.moe_expert_num) {
-  const bool shared = product() != Product::a2 && a.shared_expert_rank_num > 0 && a.shared_expert_num > 0;
-  shared_ranks_ = shared ? a.shared_expert_rank_num : 0;
+EpLayout::EpLayout(const EpAttributes& a, std::int64_t ranks, std::int64_t shared_ranks, std::int64_t experts)
+    : ranks_(ranks), moe_experts_(experts) {
+  const bool shared = has_shared_ranks(a) && shared_ranks > 0;
+  shared_ranks_ = shared ? shared_ranks : 0;
   shared_experts_ = shared ? a.shared_expert_num : 0;
   replicas_ = shared ? std::max<std::int64_t>(shared_ranks_ / shared_experts_, 1) : 1;
   local_moe_experts_ =
       std::max<std::int64_t>(moe_experts_ / std::max<std::int64_t>(ranks_ - shared_ranks_, 1), 1);
   width_ = local_moe_experts_;
-  first_copy_ = moe_experts_ + a.zero_expert_num;
+  first_zero_ = a.moe_expert_num;
+  first_copy_ = first_zero_ + a.zero_expert_num;
   first_const_ = first_copy_ + a.copy_expert_num;
   first_unknown_ = first_const_ + a.const_expert_num;
 }

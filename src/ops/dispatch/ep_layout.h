@@ -6,6 +6,9 @@
 
 namespace moeyard::ops {
 
+// Whether ranks are set aside for shared experts, which A2 does not know.
+bool has_shared_ranks(const EpAttributes& attributes);
+
 // What an id in expertIds stands for.
 enum class ExpertKind : std::uint8_t { real, zero, copy, constant, unknown };
 
@@ -16,17 +19,25 @@ enum class ExpertKind : std::uint8_t { real, zero, copy, constant, unknown };
 class EpLayout {
  public:
   explicit EpLayout(const EpAttributes& attributes);
+  // What is left of it when ranks have gone: so many ranks, of them with shared experts, and real experts. Special experts
+  // keep their ids, those in between stand for nothing.
+  EpLayout(const EpAttributes& attributes, std::int64_t ranks, std::int64_t shared_ranks,
+           std::int64_t experts);
 
   std::int64_t ranks() const { return ranks_; }
   std::int64_t width() const { return width_; }  // most experts on a rank
   std::int64_t destinations() const { return ranks_ * width_; }
   std::int64_t shared_experts() const { return shared_experts_; }  // 0 where no rank is set aside for them
   std::int64_t known_experts() const { return first_unknown_; }
+  std::int64_t shared_ranks() const { return shared_ranks_; }
+  std::int64_t real_experts() const { return moe_experts_; }
+  std::int64_t first_special() const { return first_zero_; }
   std::int64_t experts_on(std::int64_t rank) const { return rank < shared_ranks_ ? 1 : local_moe_experts_; }
 
   ExpertKind kind_of(std::int64_t id) const {
     if (id < 0 || id >= first_unknown_) return ExpertKind::unknown;
     if (id < moe_experts_) return ExpertKind::real;
+    if (id < first_zero_) return ExpertKind::unknown;
     if (id < first_copy_) return ExpertKind::zero;
     return id < first_const_ ? ExpertKind::copy : ExpertKind::constant;
   }
@@ -50,7 +61,7 @@ class EpLayout {
 
  private:
   std::int64_t ranks_, moe_experts_, shared_experts_, shared_ranks_, replicas_, local_moe_experts_, width_;
-  std::int64_t first_copy_, first_const_, first_unknown_;
+  std::int64_t first_zero_, first_copy_, first_const_, first_unknown_;
 };
 
 }  // namespace moeyard::ops

@@ -35,7 +35,24 @@ inline bool in_range(std::int64_t value, std::int64_t low, std::int64_t high) {
   return low <= value && value <= high;
 }
 
-// A has bs(), topk(), hidden() and active_mask beside the attributes.
+// Experts of this rank, and rows that it must have room for. In a shrunk group it may be set aside for shared experts or
+// not, whatever it was before.
+template <class A>
+std::int64_t local_experts(const A& a) {
+  const EpLayout layout(a);
+  return a.elastic_info.present() ? layout.width() : layout.experts_on(a.ep_rank_id);
+}
+template <class A>
+std::int64_t capacity(const A& a) {
+  const EpLayout layout(a);
+  const auto of_rank = [&](std::int64_t rank) {
+    return layout.capacity(rank, a.bs(), a.topk(), a.global_bs);
+  };
+  if (!a.elastic_info.present()) return of_rank(a.ep_rank_id);
+  return std::max(of_rank(0), of_rank(a.ep_world_size - 1));
+}
+
+// A has bs(), topk(), hidden(), active_mask and elastic_info beside the attributes.
 //
 // Names, sizes of the group, experts: rules of Stage::nulls and Stage::attributes.
 template <class A>

@@ -57,6 +57,13 @@ Status Slots::count_active(const char* function) {
   return {};
 }
 
+std::string Slots::describe_ids() const {
+  const std::int64_t real = layout_.real_experts(), special = layout_.first_special();
+  if (real == special) return fmt::format("in [0, {})", layout_.known_experts());
+  if (special == layout_.known_experts()) return fmt::format("in [0, {})", real);
+  return fmt::format("in [0, {}) or [{}, {})", real, special, layout_.known_experts());
+}
+
 Status Slots::check_ids(const char* function, std::int64_t t) const {
   for (std::int64_t k = 0; k < topk(); ++k) {
     if (!slot_active(t, k)) continue;
@@ -64,9 +71,9 @@ Status Slots::check_ids(const char* function, std::int64_t t) const {
     if (kind == ExpertKind::unknown && !policy_.lenient)
       return wrong_data(
           function,
-          "expertIds[{}][{}] is {} but must be in [0, {}), the real and special experts; correct it, or set "
+          "expertIds[{}][{}] is {} but must be {}, the real and special experts; correct it, or set "
           "MOEYARD_LENIENT=1 to ignore such slots",
-          t, k, id(t, k), layout_.known_experts());
+          t, k, id(t, k), describe_ids());
     if (kind != ExpertKind::real || !policy_.refuses_repeats) continue;
     for (std::int64_t other = 0; other < k; ++other)
       if (slot_active(t, other) && id(t, other) == id(t, k))

@@ -2,6 +2,7 @@
 #pragma once
 #include <cstdint>
 #include <span>
+#include <string>
 
 #include "base/status.h"
 #include "base/tensor_view.h"
@@ -49,6 +50,7 @@ class Slots {
 
  private:
   Status count_active(const char* function);
+  std::string describe_ids() const;
   Status check_ids(const char* function, std::int64_t t) const;
 
   const TensorView& ids_;

@@ -37,6 +37,39 @@ TEST_P(RoundsTest, EveryPeerReadsTheWholeMessage) {
   });
 }
 
+// Every second rank, in descending order, whatever the others do.
+TEST_P(RoundsTest, SomeMeetWithoutTheOthers) {
+  const Ranks ranks(GetParam());
+  std::vector<std::int32_t> members;
+  for (int rank = (ranks.size() - 1) / 2 * 2; rank >= 0; rank -= 2) members.push_back(rank);
+  ranks.run(
+      [&](const GroupPtr& group) {
+        for (int call = 0; call < 20; ++call) {
+          const std::vector<std::int32_t> mine = {stamp(group->rank(), 0, call)};
+          std::vector<std::int64_t> waits(members.size());
+          Exchange exchange(group, "gather");
+          ASSERT_TRUE(exchange.among(members).ok());
+          exchange.count_waits(waits);
+          auto round = exchange.round({.message = bytes_of(mine)});
+          ASSERT_TRUE(round.has_value()) << round.error().message();
+          for (std::size_t i = 0; i < members.size(); ++i) {
+            EXPECT_EQ(values_of<std::int32_t>(round->message(static_cast<int>(i)))[0],
+                      stamp(members[i], 0, call));
+            EXPECT_GE(waits[i], 0);
+            if (members[i] == group->rank()) {
+              EXPECT_EQ(waits[i], 0) << "for itself";
+            }
+          }
+          ASSERT_TRUE(exchange.finish().ok());
+        }
+      },
+      [](int rank) { return rank % 2 == 0; });
+  ranks.run([](const GroupPtr& group) {  // the whole group is none the worse
+    Exchange exchange(group, "all");
+    EXPECT_TRUE(exchange.finish().ok());
+  });
+}
+
 TEST_P(RoundsTest, EachPeerReadsItsPartOfTheMessage) {
   const Ranks ranks(GetParam());
   ranks.run([](const GroupPtr& group) {
