@@ -25,7 +25,7 @@
 //
 // with, where it concerns ranks, these two as well:
 //
-//     // Phase one refused the call:
+//     // One of the phases refused the call:
 //     static void refused(const char* function, const Args&, const Status&);
 //     // What phase two takes before the call is queued, an Exchange for example; movable:
 //     using Session = ...;
@@ -57,6 +57,7 @@ class PlannedCall {
   virtual const PlanBase& plan() const = 0;
   virtual std::unique_ptr<PlannedCall> clone() const = 0;
   virtual Status open(runtime::Stream& stream) = 0;
+  virtual void refused(const Status& why) = 0;
   virtual Status run(const Run& run) = 0;
 
   const char* const function;
@@ -77,6 +78,11 @@ aclnnStatus run_call(const char* function, void* workspace, std::uint64_t worksp
                      aclOpExecutor* executor, aclrtStream stream) noexcept;
 
 namespace detail {
+
+template <class Op>
+void tell_peers(const char* function, const typename Op::Args& args, const Status& why) {
+  if constexpr (requires { Op::refused(function, args, why); }) Op::refused(function, args, why);
+}
 
 struct NoSession {};
 template <class Op>
@@ -107,6 +113,7 @@ class Planned final : public PlannedCall {
     if constexpr (kHasSession) session_.emplace(MOEYARD_TRY(Op::open(function, args_, plan_, stream)));
     return {};
   }
+  void refused(const Status& why) override { tell_peers<Op>(function, args_, why); }
   Status run(const Run& run) override {
     if constexpr (kHasSession)
       return Op::run(run, args_, plan_, *session_);
@@ -142,8 +149,7 @@ aclnnStatus plan_call(const char* function, std::uint64_t* workspace_size, aclOp
     else
       plan = detail::check_and_plan<Op>(function, args);
     if (!plan) {
-      if constexpr (requires { Op::refused(function, args, plan.error()); })
-        Op::refused(function, args, plan.error());
+      detail::tell_peers<Op>(function, args, plan.error());
       return std::move(plan).error();
     }
     const auto workspace_bytes = static_cast<std::uint64_t>(plan->workspace_bytes);

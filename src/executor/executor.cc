@@ -138,7 +138,8 @@ Status check_workspace(const PlannedCall& call, const void* workspace, std::uint
               call.function, needed, why);
 }
 
-Status submit(std::unique_ptr<PlannedCall> call, void* workspace, aclrtStream handle) {
+// Takes the call when the stream is to run it.
+Status submit(std::unique_ptr<PlannedCall>& call, void* workspace, aclrtStream handle) {
   auto found = runtime::find_stream(handle);
   if (!found) {
     if (handle != nullptr) return std::move(found).error();
@@ -153,6 +154,17 @@ Status submit(std::unique_ptr<PlannedCall> call, void* workspace, aclrtStream ha
   const Run run{call->function, static_cast<std::byte*>(workspace), stream.device()};
   runtime::Task task{call->function, [call = std::move(call), run]() { return call->run(run); }};
   return tiny ? stream.submit_or_run(std::move(task)) : stream.submit(std::move(task));
+}
+
+// `check_again`: addresses may not be those that phase one saw.
+Status check_and_submit(std::unique_ptr<PlannedCall>& call, bool check_again, void* workspace,
+                        std::uint64_t workspace_size, aclrtStream stream) {
+  MOEYARD_TRY(check_workspace(*call, workspace, workspace_size));
+  if (check_again) {
+    MOEYARD_TRY(check_addresses(call->function, call->contract, call->args(), true));
+    MOEYARD_TRY(check_overlaps(call->function, call->contract, call->args()));
+  }
+  return submit(call, workspace, stream);
 }
 
 }  // namespace
@@ -207,12 +219,9 @@ aclnnStatus run_call(const char* function, void* workspace, std::uint64_t worksp
         executor->repeatable ? executor->call->clone() : std::move(executor->call);
     if (!executor->repeatable) free_executor(executor);
     lock.unlock();
-    MOEYARD_TRY(check_workspace(*call, workspace, workspace_size));
-    if (check_again) {
-      MOEYARD_TRY(check_addresses(call->function, call->contract, call->args(), true));
-      MOEYARD_TRY(check_overlaps(call->function, call->contract, call->args()));
-    }
-    return submit(std::move(call), workspace, stream);
+    Status submitted = check_and_submit(call, check_again, workspace, workspace_size, stream);
+    if (!submitted.ok() && call != nullptr) call->refused(submitted);
+    return submitted;
   });
 }
 

@@ -186,6 +186,25 @@ TEST(DispatchFailures, ARefusedRankDoesNotLeaveItsPeersWaiting) {
   });
 }
 
+TEST(DispatchFailures, ARankRefusedInItsSecondPhaseDoesNotLeaveItsPeersWaitingEither) {
+  const EpGroup group(2);
+  const auto begin = std::chrono::steady_clock::now();
+  group.run([&](int rank, const Device& device) {
+    EpPart part(group, rank);
+    if (rank == 0) {
+      EXPECT_EQ(run(part.dispatch, device), kWrongData);
+      EXPECT_THAT(recent_message(), AllOf(HasSubstr("rank 1"), HasSubstr("workspaceSize is 0")));
+      EXPECT_TRUE(part.outputs_untouched());
+      return;
+    }
+    std::uint64_t size = 0;
+    aclOpExecutor* executor = nullptr;
+    ASSERT_EQ(plan(part.dispatch, &size, &executor), 0) << recent_message();
+    EXPECT_EQ(aclnnMoeDistributeDispatchV4(nullptr, 0, executor, device.stream()), 161002);
+  });
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(20));
+}
+
 TEST(DispatchFailures, ARankThatNeverComesIsNamed) {
   if (!run_again_with("MOEYARD_TIMEOUT_MS", "300")) return;
   const EpGroup group(3);
