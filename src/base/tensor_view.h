@@ -96,6 +96,19 @@ struct TensorListView {
   const TensorView& operator[](std::int64_t i) const { return items[static_cast<std::size_t>(i)]; }
 };
 
+// An aclScalar as an operator sees it.
+struct ScalarView {
+  bool given = false;
+  bool is_number = false;  // of a type that we can read
+  bool is_integer = false;
+  double number = 0;
+  std::int64_t integer = 0;  // the same, if it is one
+
+  static constexpr ScalarView of(std::int64_t value) {
+    return {true, true, true, static_cast<double>(value), value};
+  }
+};
+
 // An aclIntArray as an operator sees it.
 struct IntArrayView {
   bool given = false;

@@ -95,12 +95,14 @@ class Checker {
       const bool missing = param.access.tensor != nullptr     ? !param.access.tensor(args_)->present()
                            : param.access.list != nullptr     ? !param.access.list(args_)->given
                            : param.access.integers != nullptr ? !param.access.integers(args_)->given
+                           : param.access.scalar != nullptr   ? !param.access.scalar(args_)->given
                                                               : false;
       if (missing)
         return fail(about_.codes.null, TextCode::operator_parameter,
                     "{}: {} is null but is required; pass {}", function_, param.name,
                     param.access.list != nullptr       ? "a tensor list"
                     : param.access.integers != nullptr ? "an array of integers"
+                    : param.access.scalar != nullptr   ? "a scalar"
                                                        : "a tensor");
     }
     return {};
@@ -250,6 +252,9 @@ class Checker {
       if (access.list != nullptr) return describe(*access.list(args_));
       if (access.integers != nullptr) return describe(*access.integers(args_));
       if (access.integer != nullptr) return fmt::format("{}", access.integer(args_));
+      if (access.scalar != nullptr)
+        return access.scalar(args_)->is_number ? fmt::format("{}", access.scalar(args_)->number)
+                                               : std::string("no number");
       if (access.number != nullptr) return fmt::format("{}", access.number(args_));
       return fmt::format("\"{}\"", access.text(args_));
     }

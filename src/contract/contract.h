@@ -23,6 +23,7 @@ struct Access {
   TensorView* (*tensor)(void*) = nullptr;
   TensorListView* (*list)(void*) = nullptr;
   const IntArrayView* (*integers)(const void*) = nullptr;
+  const ScalarView* (*scalar)(const void*) = nullptr;
   std::int64_t (*integer)(const void*) = nullptr;
   double (*number)(const void*) = nullptr;
   std::string_view (*text)(const void*) = nullptr;
@@ -159,6 +160,8 @@ constexpr Access access() {
     made.integer = [](const void* args) {
       return static_cast<std::int64_t>(static_cast<const Args*>(args)->*kMember);
     };
+  else if constexpr (std::is_same_v<Value, ScalarView>)
+    made.scalar = [](const void* args) { return &(static_cast<const Args*>(args)->*kMember); };
   else if constexpr (std::is_floating_point_v<Value>)
     made.number = [](const void* args) {
       return static_cast<double>(static_cast<const Args*>(args)->*kMember);

@@ -3,8 +3,11 @@
 
 #include <algorithm>
 #include <array>
+#include <cstring>
 #include <mutex>
 #include <unordered_set>
+
+#include "base/numbers.h"
 
 namespace moeyard {
 namespace {
@@ -34,6 +37,47 @@ TensorView view(const aclTensor* tensor) {
   std::copy_n(tensor->view_dims, stored, seen.shape);
   std::copy_n(tensor->strides, stored, seen.strides);
   return seen;
+}
+
+namespace {
+
+template <class T>
+T value_of(const aclScalar& scalar) {
+  T value;
+  std::memcpy(&value, scalar.value, sizeof value);
+  return value;
+}
+
+ScalarView number(double value) { return {.given = true, .is_number = true, .number = value}; }
+
+}  // namespace
+
+ScalarView view(const aclScalar* scalar) {
+  if (scalar == nullptr) return {};
+  switch (scalar->dtype) {
+    case ACL_FLOAT:
+      return number(value_of<float>(*scalar));
+    case ACL_DOUBLE:
+      return number(value_of<double>(*scalar));
+    case ACL_FLOAT16:
+      return number(to_float(value_of<Fp16>(*scalar)));
+    case ACL_BF16:
+      return number(to_float(value_of<Bf16>(*scalar)));
+    case ACL_INT64:
+      return ScalarView::of(value_of<std::int64_t>(*scalar));
+    case ACL_INT32:
+      return ScalarView::of(value_of<std::int32_t>(*scalar));
+    case ACL_INT16:
+      return ScalarView::of(value_of<std::int16_t>(*scalar));
+    case ACL_INT8:
+      return ScalarView::of(value_of<std::int8_t>(*scalar));
+    case ACL_UINT8:
+      return ScalarView::of(value_of<std::uint8_t>(*scalar));
+    case ACL_BOOL:
+      return ScalarView::of(value_of<std::uint8_t>(*scalar) != 0);
+    default:
+      return {.given = true};
+  }
 }
 
 IntArrayView view(const aclIntArray* array) {

@@ -52,6 +52,7 @@ namespace moeyard {
 // What an operator's argument struct holds in place of a handle. Null handles give absent views and empty
 // values.
 TensorView view(const aclTensor* tensor);
+ScalarView view(const aclScalar* scalar);
 TensorListView view(const aclTensorList* list);
 IntArrayView view(const aclIntArray* array);
 inline std::string_view text(const char* characters) {

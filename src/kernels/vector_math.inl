@@ -64,10 +64,56 @@ HWY_INLINE hn::Vec<D> sigmoid_of(D d, hn::Vec<D> x) {
   return hn::Div(one, hn::Add(one, exp_of(d, hn::Neg(x))));
 }
 
-// x / (1 + exp(-x))
+// x / (1 + exp(slope * x)): SiLU for a slope of -1.
 template <class D>
-HWY_INLINE hn::Vec<D> silu_of(D d, hn::Vec<D> x) {
-  return hn::Div(x, hn::Add(hn::Set(d, 1.0f), exp_of(d, hn::Neg(x))));
+HWY_INLINE hn::Vec<D> silu_of(D d, hn::Vec<D> x, hn::Vec<D> slope) {
+  return hn::Div(x, hn::Add(hn::Set(d, 1.0f), exp_of(d, hn::Mul(slope, x))));
+}
+
+// max(x, 0); a NaN stays one.
+template <class D>
+HWY_INLINE hn::Vec<D> relu_of(D d, hn::Vec<D> x) {
+  return hn::IfThenElse(hn::Lt(x, hn::Zero(d)), hn::Zero(d), x);
+}
+
+// 0.5 x (1 + tanh(u)) = x / (1 + exp(-2 u)), which loses nothing where tanh(u) is close to -1.
+template <class D>
+HWY_INLINE hn::Vec<D> gelu_tanh_of(D d, hn::Vec<D> x) {
+  const auto cube = hn::Mul(hn::Mul(x, x), x);
+  const auto inner = hn::Add(x, hn::Mul(hn::Set(d, 0.044715f), cube));
+  const auto minus_twice = hn::Mul(hn::Set(d, -1.5957691216057308f), inner);  // 2 sqrt(2 / pi)
+  return hn::Div(x, hn::Add(hn::Set(d, 1.0f), exp_of(d, minus_twice)));
+}
+
+// erfc(x / sqrt(2)) for x in [0, 15], with a small relative error in its tail, too: exp(-x^2 / 2) g(z), z = x / sqrt(2). g
+// falls like 1 / z, so (1 + 2 z) g(z) is a polynomial in (z - 2.75) / (z + 2.75): a Chebyshev fit, off by less than 2^-26.
+template <class D>
+HWY_INLINE hn::Vec<D> erfc_of_scaled(D d, hn::Vec<D> x) {
+  constexpr float kTerms[] = {6.125480255e-05f,  1.828397173e-03f,  -2.642052153e-03f, -1.044870914e-02f,
+                              5.232789294e-02f,  -1.145049244e-01f, 1.449048949e-01f,  -7.130522111e-02f,
+                              -1.304624128e-01f, 1.258803612f};
+  const auto one = hn::Set(d, 1.0f);
+  const auto z = hn::Mul(x, hn::Set(d, 0.70710678f));
+  const auto q = hn::Div(hn::Sub(z, hn::Set(d, 2.75f)), hn::Add(z, hn::Set(d, 2.75f)));
+  auto g = hn::Set(d, -1.835837278e-04f);
+  for (const float term : kTerms) g = hn::Add(hn::Mul(g, q), hn::Set(d, term));
+  g = hn::Div(g, hn::Add(one, hn::Add(z, z)));
+  // x^2 in two parts, the first exact with 12 bits of x: rounding it would be enlarged by exp.
+  const hn::RebindToUnsigned<D> d32;
+  const auto high = hn::BitCast(d, hn::And(hn::BitCast(d32, x), hn::Set(d32, 0xFFFFF000u)));
+  const auto rest = hn::Mul(hn::Sub(x, high), hn::Add(x, high));
+  const auto minus_half = hn::Set(d, -0.5f);
+  const auto power =
+      hn::Mul(exp_of(d, hn::Mul(minus_half, hn::Mul(high, high))), exp_of(d, hn::Mul(minus_half, rest)));
+  return hn::Mul(power, g);
+}
+
+// 0.5 x (1 + erf(x / sqrt(2))): what |x| lacks of x, or -x of 0, is 0.5 |x| erfc(|x| / sqrt(2)).
+template <class D>
+HWY_INLINE hn::Vec<D> gelu_erf_of(D d, hn::Vec<D> x) {
+  const auto size = hn::Min(hn::Abs(x), hn::Set(d, 15.0f));  // beyond, that is below fp32's numbers
+  const auto lack = hn::Mul(hn::Mul(hn::Set(d, 0.5f), size), erfc_of_scaled(d, size));
+  return hn::IfThenElse(hn::Lt(x, hn::Zero(d)), hn::Neg(lack), hn::Sub(x, lack));
 }
 
 // sqrt(ln(1 + exp(x))) without overflow.

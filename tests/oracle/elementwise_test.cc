@@ -1,19 +1,39 @@
 // Moeyard. SPDX-License-Identifier: Apache-2.0
-// aclnnSigmoid, aclnnMul and aclnnCast.
+// aclnnSigmoid, aclnnAdd, aclnnSub, aclnnMul, aclnnMuls, aclnnDiv and aclnnCast.
 #include <gtest/gtest.h>
 
 #include <cmath>
 #include <limits>
 
+#include "aclnnop/aclnn_add.h"
 #include "aclnnop/aclnn_cast.h"
+#include "aclnnop/aclnn_div.h"
 #include "aclnnop/aclnn_mul.h"
 #include "aclnnop/aclnn_sigmoid.h"
+#include "aclnnop/aclnn_sub.h"
 #include "support/device.h"
 
 namespace oracle {
 namespace {
 
 using Shape = std::vector<std::int64_t>;
+
+// An aclScalar of any type.
+class Scalar {
+ public:
+  template <class T>
+  explicit Scalar(T value, aclDataType dtype = DtypeOf<T>::value) : scalar_(aclCreateScalar(&value, dtype)) {}
+  ~Scalar() { aclDestroyScalar(scalar_); }
+  Scalar(const Scalar&) = delete;
+  Scalar& operator=(const Scalar&) = delete;
+  operator aclScalar*() const { return scalar_; }
+
+ private:
+  aclScalar* scalar_;
+};
+
+enum class Operation { add, sub, mul, div };
+constexpr Operation kOperations[] = {Operation::add, Operation::sub, Operation::mul, Operation::div};
 
 class ElementwiseTest : public testing::Test {
  protected:
@@ -22,10 +42,27 @@ class ElementwiseTest : public testing::Test {
         [&](auto* size, auto** executor) { return aclnnSigmoidGetWorkspaceSize(self, out, size, executor); },
         aclnnSigmoid, device);
   }
+  int binary(Operation operation, const aclTensor* self, const aclTensor* other, const aclScalar* alpha,
+             aclTensor* out) {
+    constexpr PhaseTwo kPhaseTwo[] = {aclnnAdd, aclnnSub, aclnnMul, aclnnDiv};
+    return run(
+        [&](auto* size, auto** executor) {
+          if (operation == Operation::add)
+            return aclnnAddGetWorkspaceSize(self, other, alpha, out, size, executor);
+          if (operation == Operation::sub)
+            return aclnnSubGetWorkspaceSize(self, other, alpha, out, size, executor);
+          return operation == Operation::mul ? aclnnMulGetWorkspaceSize(self, other, out, size, executor)
+                                             : aclnnDivGetWorkspaceSize(self, other, out, size, executor);
+        },
+        kPhaseTwo[static_cast<int>(operation)], device);
+  }
   int mul(const Tensor& self, const Tensor& other, const Tensor& out) {
+    return binary(Operation::mul, self, other, nullptr, out);
+  }
+  int muls(const Tensor& self, const aclScalar* other, const Tensor& out) {
     return run([&](auto* size,
-                   auto** executor) { return aclnnMulGetWorkspaceSize(self, other, out, size, executor); },
-               aclnnMul, device);
+                   auto** executor) { return aclnnMulsGetWorkspaceSize(self, other, out, size, executor); },
+               aclnnMuls, device);
   }
   int cast(const Tensor& self, aclDataType dtype, const Tensor& out) {
     return run([&](auto* size,
@@ -39,6 +76,9 @@ class ElementwiseTest : public testing::Test {
     EXPECT_EQ(cast(self, DtypeOf<To>::value, out), 0) << recent_message();
     return out.values<To>();
   }
+  template <class A, class B, class To>
+  void check(Operation operation, const Shape& a_shape, const Shape& b_shape, const Shape& shape,
+             Layout layout, std::mt19937& random);
   Device device;
 };
 
@@ -77,17 +117,17 @@ TEST_F(ElementwiseTest, SigmoidMatchesTheDefinitionInEveryLayout) {
     }
 }
 
+constexpr float kAlpha = 0.75f;
+
 template <class A, class B, class To>
-void check_mul(const Device& device, const Shape& a_shape, const Shape& b_shape, const Shape& shape,
-               Layout layout, std::mt19937& random) {
+void ElementwiseTest::check(Operation operation, const Shape& a_shape, const Shape& b_shape,
+                            const Shape& shape, Layout layout, std::mt19937& random) {
   const std::vector<A> a = draw<A>(a_shape, random);
   const std::vector<B> b = draw<B>(b_shape, random);
   Tensor self = Tensor::of<A>(a_shape, a, layout), other = Tensor::of<B>(b_shape, b, layout),
          out = Tensor::empty<To>(shape, layout);
-  const int code = run(
-      [&](auto* size, auto** executor) { return aclnnMulGetWorkspaceSize(self, other, out, size, executor); },
-      aclnnMul, device);
-  ASSERT_EQ(code, 0) << recent_message();
+  const Scalar alpha(kAlpha);
+  ASSERT_EQ(binary(operation, self, other, alpha, out), 0) << recent_message();
   const std::vector<To> got = out.values<To>();
   const auto at = [&](const Shape& of, std::int64_t index) {  // of the element that is broadcast to `index`
     std::int64_t place = 0, step = 1;
@@ -102,14 +142,21 @@ void check_mul(const Device& device, const Shape& a_shape, const Shape& b_shape,
     return static_cast<std::size_t>(place);
   };
   for (std::int64_t i = 0; i < elements(shape); ++i) {
-    const double want = double{widen(a[at(a_shape, i)])} * double{widen(b[at(b_shape, i)])};
-    ASSERT_NEAR(widen(got[static_cast<std::size_t>(i)]), want, kRounding<To> * 1.001 * std::fabs(want) + 6e-8)
-        << "element " << i;
+    const double x = widen(a[at(a_shape, i)]), y = widen(b[at(b_shape, i)]);
+    const double want = operation == Operation::add   ? x + kAlpha * y
+                        : operation == Operation::sub ? x - kAlpha * y
+                        : operation == Operation::mul ? x * y
+                                                      : x / y;
+    // alpha * other is rounded to fp32, too.
+    const double product = operation < Operation::mul ? 0x1p-24 * std::fabs(kAlpha * y) : 0;
+    ASSERT_NEAR(widen(got[static_cast<std::size_t>(i)]), want,
+                kRounding<To> * 1.001 * std::fabs(want) + 1.001 * product + 6e-8)
+        << "operation " << static_cast<int>(operation) << ", element " << i;
   }
   EXPECT_TRUE(out.gaps_untouched());
 }
 
-TEST_F(ElementwiseTest, MulBroadcastsAndMixesTypes) {
+TEST_F(ElementwiseTest, ArithmeticBroadcastsAndMixesTypes) {
   std::mt19937 random(seed());
   struct Shapes {
     Shape a, b, out;
@@ -118,12 +165,54 @@ TEST_F(ElementwiseTest, MulBroadcastsAndMixesTypes) {
                           Shapes{{6, 1}, {1, 40}, {6, 40}}, Shapes{{3, 4, 5}, {5}, {3, 4, 5}},
                           Shapes{{4, 1}, {3, 1, 7}, {3, 4, 7}}, Shapes{{}, {2, 3}, {2, 3}},
                           Shapes{{0, 3}, {1, 3}, {0, 3}}, Shapes{{2, 700}, {2, 700}, {2, 700}}})
-    for (const Layout layout : {Layout::dense, Layout::padded_rows, Layout::transposed, Layout::offset}) {
-      check_mul<float, float, float>(device, s.a, s.b, s.out, layout, random);
-      check_mul<B16, B16, B16>(device, s.a, s.b, s.out, layout, random);
-      check_mul<F16, float, F16>(device, s.a, s.b, s.out, layout, random);
-      check_mul<B16, float, float>(device, s.a, s.b, s.out, layout, random);
-    }
+    for (const Layout layout : {Layout::dense, Layout::padded_rows, Layout::transposed, Layout::offset})
+      for (const Operation operation : kOperations) {
+        check<float, float, float>(operation, s.a, s.b, s.out, layout, random);
+        check<B16, B16, B16>(operation, s.a, s.b, s.out, layout, random);
+        check<F16, float, F16>(operation, s.a, s.b, s.out, layout, random);
+        check<B16, float, float>(operation, s.a, s.b, s.out, layout, random);
+      }
+}
+
+TEST_F(ElementwiseTest, IntegersAddAndSubtractModuloTheirRange) {
+  Tensor a = Tensor::of<std::int32_t>({3}, {3, INT32_MAX, -8}), b = Tensor::of<std::int32_t>({3}, {5, 1, 2}),
+         out = Tensor::empty<std::int32_t>({3});
+  const Scalar one(std::int64_t{1}), minus_three(std::int32_t{-3}), truth(true, ACL_BOOL), half(0.5f);
+  ASSERT_EQ(binary(Operation::add, a, b, one, out), 0) << recent_message();
+  EXPECT_EQ(out.values<std::int32_t>(), (std::vector<std::int32_t>{8, INT32_MIN, -6}));
+  ASSERT_EQ(binary(Operation::add, a, b, truth, out), 0) << recent_message();
+  EXPECT_EQ(out.values<std::int32_t>(), (std::vector<std::int32_t>{8, INT32_MIN, -6}));
+  ASSERT_EQ(binary(Operation::sub, a, b, minus_three, out), 0) << recent_message();
+  EXPECT_EQ(out.values<std::int32_t>(), (std::vector<std::int32_t>{18, INT32_MIN + 2, -2}));
+  EXPECT_EQ(binary(Operation::add, a, b, half, out), 161002);
+  EXPECT_NE(recent_message().find("aclnnAdd: alpha is 0.5 but must be a number, and an integer or BOOL"),
+            std::string::npos);
+  EXPECT_EQ(binary(Operation::div, a, b, nullptr, out), 161002);
+}
+
+TEST_F(ElementwiseTest, MulsTakesNumbersOfAnyType) {
+  Tensor x = Tensor::of<B16>({2, 2}, {B16(1.0f), B16(-2.0f), B16(3.0f), B16(0.0f)}, Layout::transposed),
+         out = Tensor::empty<float>({2, 2}), i = Tensor::of<std::int64_t>({2}, {7, INT64_C(1) << 62}),
+         product = Tensor::empty<std::int64_t>({2});
+  const Scalar half(0.5f), wide(0.5, ACL_DOUBLE), third(F16(3.0f)), brain(B16(3.0f)), small(std::int8_t{-6});
+  for (const aclScalar* factor : {static_cast<aclScalar*>(half), static_cast<aclScalar*>(wide)}) {
+    ASSERT_EQ(muls(x, factor, out), 0) << recent_message();
+    EXPECT_EQ(out.values<float>(), (std::vector<float>{0.5f, -1, 1.5f, 0}));
+  }
+  for (const aclScalar* factor : {static_cast<aclScalar*>(third), static_cast<aclScalar*>(brain)}) {
+    ASSERT_EQ(muls(x, factor, out), 0) << recent_message();
+    EXPECT_EQ(out.values<float>(), (std::vector<float>{3, -6, 9, 0}));
+  }
+  ASSERT_EQ(muls(i, small, product), 0) << recent_message();
+  EXPECT_EQ(product.values<std::int64_t>(), (std::vector<std::int64_t>{-42, INT64_MIN}));
+  EXPECT_EQ(muls(i, half, product), 161002);
+  EXPECT_EQ(muls(i, small, out), 161002);
+  EXPECT_EQ(muls(i, nullptr, product), 161001);
+  EXPECT_NE(recent_message().find("aclnnMuls: other is null but is required; pass a scalar"),
+            std::string::npos);
+  const Scalar complex(std::int64_t{1}, ACL_COMPLEX64);
+  EXPECT_EQ(muls(x, complex, out), 161002);
+  EXPECT_NE(recent_message().find("other is no number but must be a number"), std::string::npos);
 }
 
 TEST_F(ElementwiseTest, MulMultipliesIntegersModuloTheirRange) {
@@ -214,6 +303,17 @@ TEST_F(ElementwiseTest, RefusesWhatTheirDocumentsExclude) {
   EXPECT_EQ(aclnnMulGetWorkspaceSize(a, i, f, &size, &executor), 161002);
   EXPECT_EQ(aclnnMulGetWorkspaceSize(a, b, f, &size, &executor), 161002);
   EXPECT_EQ(aclnnMulGetWorkspaceSize(a, a, b, &size, &executor), 161002);
+  const Scalar one(1.0f);
+  EXPECT_EQ(aclnnAddGetWorkspaceSize(nullptr, a, one, f, &size, &executor), 161001);
+  EXPECT_EQ(aclnnAddGetWorkspaceSize(a, nullptr, one, f, &size, &executor), 161001);
+  EXPECT_EQ(aclnnAddGetWorkspaceSize(a, a, nullptr, f, &size, &executor), 161001);
+  EXPECT_EQ(aclnnAddGetWorkspaceSize(a, a, one, nullptr, &size, &executor), 161001);
+  EXPECT_EQ(aclnnAddGetWorkspaceSize(a, b, one, f, &size, &executor), 161002);
+  EXPECT_EQ(aclnnSubGetWorkspaceSize(a, a, nullptr, f, &size, &executor), 161001);
+  EXPECT_EQ(aclnnSubGetWorkspaceSize(u, a, one, f, &size, &executor), 161002);
+  EXPECT_EQ(aclnnDivGetWorkspaceSize(a, nullptr, f, &size, &executor), 161001);
+  EXPECT_EQ(aclnnDivGetWorkspaceSize(a, b, f, &size, &executor), 161002);
+  EXPECT_EQ(aclnnMulsGetWorkspaceSize(a, one, b, &size, &executor), 161002);
   EXPECT_EQ(aclnnCastGetWorkspaceSize(nullptr, ACL_FLOAT, f, &size, &executor), 161001);
   EXPECT_EQ(aclnnCastGetWorkspaceSize(a, ACL_FLOAT, nullptr, &size, &executor), 161001);
   EXPECT_EQ(aclnnCastGetWorkspaceSize(u, ACL_FLOAT, f, &size, &executor), 161002);

@@ -56,11 +56,41 @@ void fill(Column& column, std::int64_t n, unsigned seed) {
   for (std::int64_t i = 0; i < (column.step == 0 ? 1 : n); ++i) column.set(i, normal(random));
 }
 
+constexpr float kFactor = 1.75f;
+
 double by_definition(ElementOp op, double a, double b) {
-  if (op == ElementOp::sigmoid) return 1 / (1 + std::exp(-a));
-  if (op == ElementOp::multiply) return a * b;
-  if (op == ElementOp::swiglu) return a / (1 + std::exp(-a)) * b;
-  return a;
+  switch (op) {
+    case ElementOp::copy:
+      return a;
+    case ElementOp::scale:
+      return kFactor * a;
+    case ElementOp::relu:
+      return a > 0 ? a : 0;
+    case ElementOp::sigmoid:
+      return 1 / (1 + std::exp(-a));
+    case ElementOp::silu:
+      return a / (1 + std::exp(-kFactor * a));
+    case ElementOp::gelu_tanh:
+      return a / (1 + std::exp(-2 * std::sqrt(2 / M_PI) * (a + 0.044715 * a * a * a)));
+    case ElementOp::gelu_erf:
+      return 0.5 * a * std::erfc(-a / std::sqrt(2.0));
+    case ElementOp::add:
+      return a + kFactor * b;
+    case ElementOp::multiply:
+      return a * b;
+    case ElementOp::divide:
+      return a / b;
+    case ElementOp::swiglu:
+      return a / (1 + std::exp(-a)) * b;
+  }
+  return 0;
+}
+
+// Relative to the result in fp32, in front of its rounding; of sums relative to what is added up.
+double tolerance_of(ElementOp op, double a, double b, double want) {
+  if (op == ElementOp::add) return 1.2e-7 * (std::fabs(a) + std::fabs(kFactor * b));
+  // exp enlarges the rounding of its argument, of which gelu_tanh has a cubic one.
+  return (op == ElementOp::gelu_tanh ? 1.2e-7 * (4 + std::fabs(a * a * a)) : 1e-6) * std::fabs(want);
 }
 
 double rounding_of(aclDataType dtype) {
@@ -78,12 +108,13 @@ TEST_P(ElementsTest, MatchesTheDefinitionAndThePlainTarget) {
           Column a(a_type, step == 0 ? 1 : step, n), b(to_type, step, n), to(to_type, step == 3 ? 2 : 1, n);
           fill(a, n, 1), fill(b, n, 2);
           Column plain = to;
-          variant.run({op, a.operand(), b.operand(), to.operand()}, {0, n});
-          elements_variants().back().run({op, a.operand(), b.operand(), plain.operand()}, {0, n});
+          variant.run({op, a.operand(), b.operand(), to.operand(), kFactor}, {0, n});
+          elements_variants().back().run({op, a.operand(), b.operand(), plain.operand(), kFactor}, {0, n});
           ASSERT_EQ(to.bytes, plain.bytes) << "bits differ from the plain target";
           for (std::int64_t i = 0; i < n; ++i) {
-            const double want = by_definition(op, a.get(i), b.get(b.step == 0 ? 0 : i));
-            ASSERT_NEAR(to.get(i), want, (1e-6 + rounding_of(to_type)) * std::fabs(want) + 6e-8)
+            const double x = a.get(i), y = b.get(b.step == 0 ? 0 : i), want = by_definition(op, x, y);
+            ASSERT_NEAR(to.get(i), want,
+                        tolerance_of(op, x, y, want) + rounding_of(to_type) * std::fabs(want) + 6e-8)
                 << i << " of " << n;
           }
         }
@@ -100,16 +131,40 @@ TEST_P(ElementsTest, WritesOnlyItsRangeAndInPlace) {
     ASSERT_EQ(part.get(i), 13 <= i && i < 61 ? whole.get(i) : a.get(i)) << i;
 }
 
+TEST_P(ElementsTest, KeepsTailsAndInfinities) {
+  const auto& [variant, op] = GetParam();
+  if (op != ElementOp::gelu_erf && op != ElementOp::gelu_tanh) return;
+  std::vector<float> x;
+  for (float value = -12; value < 12; value += 0.0625f) x.push_back(value);
+  x.insert(x.end(), {INFINITY, 3e38f, -3e38f});
+  const auto n = static_cast<std::int64_t>(x.size());
+  Column a(ACL_FLOAT, 1, n), to(ACL_FLOAT, 1, n);
+  for (std::int64_t i = 0; i < n; ++i) a.set(i, x[static_cast<std::size_t>(i)]);
+  variant.run({op, a.operand(), {}, to.operand()}, {0, n});
+  for (std::int64_t i = 0; i + 3 < n; ++i) {
+    const double want = by_definition(op, a.get(i), 0);
+    ASSERT_NEAR(to.get(i), want, tolerance_of(op, a.get(i), 0, want) + 1e-37) << a.get(i);
+  }
+  EXPECT_EQ(to.get(n - 3), INFINITY);
+  EXPECT_EQ(to.get(n - 2), 3e38f);
+  EXPECT_EQ(to.get(n - 1), 0);
+}
+
+constexpr const char* kNames[] = {"copy",     "scale", "relu",     "sigmoid", "silu",  "gelu_tanh",
+                                  "gelu_erf", "add",   "multiply", "divide",  "swiglu"};
+std::vector<ElementOp> all_operations() {
+  std::vector<ElementOp> all;
+  for (std::size_t i = 0; i < std::size(kNames); ++i) all.push_back(static_cast<ElementOp>(i));
+  return all;
+}
 std::string name_of(const testing::TestParamInfo<ElementsTest::ParamType>& info) {
-  constexpr const char* kNames[] = {"copy", "sigmoid", "multiply", "swiglu"};
   return std::string(std::get<0>(info.param).name) + "_" + kNames[static_cast<int>(std::get<1>(info.param))];
 }
 
 INSTANTIATE_TEST_SUITE_P(EveryTarget, ElementsTest,
                          testing::Combine(testing::ValuesIn(elements_variants().begin(),
                                                             elements_variants().end()),
-                                          testing::Values(ElementOp::copy, ElementOp::sigmoid,
-                                                          ElementOp::multiply, ElementOp::swiglu)),
+                                          testing::ValuesIn(all_operations())),
                          name_of);
 
 }  // namespace

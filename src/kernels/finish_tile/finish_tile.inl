@@ -50,24 +50,15 @@ HWY_INLINE void activate(Activation activation, float* row, std::int64_t n) {
     case Activation::none:
       return;
     case Activation::relu:
-      return map_row(row, 1, row, n, [](auto d, auto f) HWY_ATTR {
-        const auto zero = hn::Zero(d);
-        return hn::IfThenElse(hn::Lt(f, zero), zero, f);
-      });
+      return map_row(row, 1, row, n, [](auto d, auto f) HWY_ATTR { return relu_of(d, f); });
     case Activation::gelu_tanh:
-      return map_row(row, 1, row, n, [](auto d, auto f) HWY_ATTR {
-        const auto cube = hn::Mul(hn::Mul(f, f), f);
-        const auto inner = hn::Add(f, hn::Mul(hn::Set(d, 0.044715f), cube));
-        const auto minus_twice = hn::Mul(hn::Set(d, -1.5957691216057308f), inner);  // 2 sqrt(2 / pi)
-        return hn::Div(f, hn::Add(hn::Set(d, 1.0f), exp_of(d, minus_twice)));
-      });
+      return map_row(row, 1, row, n, [](auto d, auto f) HWY_ATTR { return gelu_tanh_of(d, f); });
     case Activation::fast_gelu:
-      return map_row(row, 1, row, n, [](auto d, auto f) HWY_ATTR {
-        const auto exponential = exp_of(d, hn::Mul(hn::Set(d, -1.702f), f));
-        return hn::Div(f, hn::Add(hn::Set(d, 1.0f), exponential));
-      });
+      return map_row(row, 1, row, n,
+                     [](auto d, auto f) HWY_ATTR { return silu_of(d, f, hn::Set(d, -1.702f)); });
     case Activation::silu:
-      return map_row(row, 1, row, n, [](auto d, auto f) HWY_ATTR { return silu_of(d, f); });
+      return map_row(row, 1, row, n,
+                     [](auto d, auto f) HWY_ATTR { return silu_of(d, f, hn::Set(d, -1.0f)); });
   }
 }
 

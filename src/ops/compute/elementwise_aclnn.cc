@@ -1,10 +1,16 @@
 // Moeyard. SPDX-License-Identifier: Apache-2.0
+#include "aclnnop/aclnn_add.h"
 #include "aclnnop/aclnn_cast.h"
+#include "aclnnop/aclnn_div.h"
+#include "aclnnop/aclnn_gelu.h"
+#include "aclnnop/aclnn_gelu_v2.h"
 #include "aclnnop/aclnn_mul.h"
 #include "aclnnop/aclnn_sigmoid.h"
+#include "aclnnop/aclnn_sub.h"
 #include "aclnnop/aclnn_swi_glu.h"
+#include "ops/compute/arithmetic.h"
 #include "ops/compute/cast.h"
-#include "ops/compute/mul.h"
+#include "ops/compute/gelu.h"
 #include "ops/compute/sigmoid.h"
 #include "ops/compute/swi_glu.h"
 
@@ -37,7 +43,8 @@ aclnnStatus aclnnSigmoid(void* workspace, uint64_t workspaceSize, aclOpExecutor*
 aclnnStatus aclnnMulGetWorkspaceSize(const aclTensor* self, const aclTensor* other, aclTensor* out,
                                      uint64_t* workspaceSize, aclOpExecutor** executor) {
   return executor::plan_call<ops::Mul>("aclnnMul", workspaceSize, executor, [&] {
-    return ops::MulArgs{.self = view(self), .other = view(other), .out = view(out)};
+    return ops::ArithmeticArgs{
+        .kind = ops::Arithmetic::multiply, .self = view(self), .other = view(other), .out = view(out)};
   });
 }
 
@@ -54,4 +61,79 @@ aclnnStatus aclnnCastGetWorkspaceSize(const aclTensor* self, const aclDataType d
 
 aclnnStatus aclnnCast(void* workspace, uint64_t workspaceSize, aclOpExecutor* executor, aclrtStream stream) {
   return executor::run_call("aclnnCast", workspace, workspaceSize, executor, stream);
+}
+
+aclnnStatus aclnnAddGetWorkspaceSize(const aclTensor* self, const aclTensor* other, const aclScalar* alpha,
+                                     aclTensor* out, uint64_t* workspaceSize, aclOpExecutor** executor) {
+  return executor::plan_call<ops::Add>("aclnnAdd", workspaceSize, executor, [&] {
+    return ops::ArithmeticArgs{.kind = ops::Arithmetic::add,
+                               .self = view(self),
+                               .other = view(other),
+                               .alpha = view(alpha),
+                               .out = view(out)};
+  });
+}
+
+aclnnStatus aclnnAdd(void* workspace, uint64_t workspaceSize, aclOpExecutor* executor, aclrtStream stream) {
+  return executor::run_call("aclnnAdd", workspace, workspaceSize, executor, stream);
+}
+
+aclnnStatus aclnnSubGetWorkspaceSize(const aclTensor* self, const aclTensor* other, const aclScalar* alpha,
+                                     aclTensor* out, uint64_t* workspaceSize, aclOpExecutor** executor) {
+  return executor::plan_call<ops::Sub>("aclnnSub", workspaceSize, executor, [&] {
+    return ops::ArithmeticArgs{.kind = ops::Arithmetic::subtract,
+                               .self = view(self),
+                               .other = view(other),
+                               .alpha = view(alpha),
+                               .out = view(out)};
+  });
+}
+
+aclnnStatus aclnnSub(void* workspace, uint64_t workspaceSize, aclOpExecutor* executor, aclrtStream stream) {
+  return executor::run_call("aclnnSub", workspace, workspaceSize, executor, stream);
+}
+
+aclnnStatus aclnnDivGetWorkspaceSize(const aclTensor* self, const aclTensor* other, aclTensor* out,
+                                     uint64_t* workspaceSize, aclOpExecutor** executor) {
+  return executor::plan_call<ops::Div>("aclnnDiv", workspaceSize, executor, [&] {
+    return ops::ArithmeticArgs{
+        .kind = ops::Arithmetic::divide, .self = view(self), .other = view(other), .out = view(out)};
+  });
+}
+
+aclnnStatus aclnnDiv(void* workspace, uint64_t workspaceSize, aclOpExecutor* executor, aclrtStream stream) {
+  return executor::run_call("aclnnDiv", workspace, workspaceSize, executor, stream);
+}
+
+aclnnStatus aclnnMulsGetWorkspaceSize(const aclTensor* self, const aclScalar* other, aclTensor* out,
+                                      uint64_t* workspaceSize, aclOpExecutor** executor) {
+  return executor::plan_call<ops::Muls>("aclnnMuls", workspaceSize, executor, [&] {
+    return ops::MulsArgs{.self = view(self), .other = view(other), .out = view(out)};
+  });
+}
+
+aclnnStatus aclnnMuls(void* workspace, uint64_t workspaceSize, aclOpExecutor* executor, aclrtStream stream) {
+  return executor::run_call("aclnnMuls", workspace, workspaceSize, executor, stream);
+}
+
+aclnnStatus aclnnGeluGetWorkspaceSize(const aclTensor* self, aclTensor* out, uint64_t* workspaceSize,
+                                      aclOpExecutor** executor) {
+  return executor::plan_call<ops::Gelu>("aclnnGelu", workspaceSize, executor,
+                                        [&] { return ops::GeluArgs{.x = view(self), .y = view(out)}; });
+}
+
+aclnnStatus aclnnGelu(void* workspace, uint64_t workspaceSize, aclOpExecutor* executor, aclrtStream stream) {
+  return executor::run_call("aclnnGelu", workspace, workspaceSize, executor, stream);
+}
+
+aclnnStatus aclnnGeluV2GetWorkspaceSize(const aclTensor* x, int64_t approximate, aclTensor* y,
+                                        uint64_t* workspaceSize, aclOpExecutor** executor) {
+  return executor::plan_call<ops::GeluV2>("aclnnGeluV2", workspaceSize, executor, [&] {
+    return ops::GeluArgs{.x = view(x), .approximate = approximate, .y = view(y)};
+  });
+}
+
+aclnnStatus aclnnGeluV2(void* workspace, uint64_t workspaceSize, aclOpExecutor* executor,
+                        aclrtStream stream) {
+  return executor::run_call("aclnnGeluV2", workspace, workspaceSize, executor, stream);
 }

@@ -80,21 +80,24 @@ bool broadcast(std::span<const std::int64_t> a, std::span<const std::int64_t> b,
   return true;
 }
 
-void run_elements(kernels::ElementOp op, StridedRows& rows, aclDataType a, aclDataType b, aclDataType to) {
+void run_elements(kernels::ElementOp op, StridedRows& rows, aclDataType a, aclDataType b, aclDataType to,
+                  float factor) {
   static const kernels::ElementsFn elements = kernels::elements_variants().front().run;
   rows.for_each([&](const StridedRows::Piece& piece) {
     elements({op,
               {piece.begin[0], a, piece.step[0]},
               {piece.begin[1], b, piece.step[1]},
-              {piece.begin[2], to, piece.step[2]}},
+              {piece.begin[2], to, piece.step[2]},
+              factor},
              {0, piece.n});
   });
 }
 
-void run_elements(kernels::ElementOp op, StridedRows& rows, aclDataType a, aclDataType to) {
+void run_elements(kernels::ElementOp op, StridedRows& rows, aclDataType a, aclDataType to, float factor) {
   static const kernels::ElementsFn elements = kernels::elements_variants().front().run;
   rows.for_each([&](const StridedRows::Piece& piece) {
-    elements({op, {piece.begin[0], a, piece.step[0]}, {}, {piece.begin[1], to, piece.step[1]}}, {0, piece.n});
+    elements({op, {piece.begin[0], a, piece.step[0]}, {}, {piece.begin[1], to, piece.step[1]}, factor},
+             {0, piece.n});
   });
 }
 

@@ -74,8 +74,9 @@ bool broadcast(std::span<const std::int64_t> a, std::span<const std::int64_t> b,
                std::vector<std::int64_t>& shape);
 
 // Runs an element operation on pieces whose operands are a (and b), then the result.
-void run_elements(kernels::ElementOp op, StridedRows& rows, aclDataType a, aclDataType b, aclDataType to);
-void run_elements(kernels::ElementOp op, StridedRows& rows, aclDataType a, aclDataType to);
+void run_elements(kernels::ElementOp op, StridedRows& rows, aclDataType a, aclDataType b, aclDataType to,
+                  float factor = 1);
+void run_elements(kernels::ElementOp op, StridedRows& rows, aclDataType a, aclDataType to, float factor = 1);
 
 inline constexpr std::int64_t kTinyElements =
     4096;  // below that, waking the stream's thread costs more than the work

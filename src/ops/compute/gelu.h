@@ -4,17 +4,23 @@
 
 namespace moeyard::ops {
 
-// Parameters of aclnnMul; see include/aclnnop/aclnn_mul.h.
-struct MulArgs {
-  TensorView self, other, out;
+// Parameters of aclnnGeluV2; see include/aclnnop/aclnn_gelu_v2.h. aclnnGelu has the second form only.
+struct GeluArgs {
+  TensorView x;
+  std::int64_t approximate = 1;
+  TensorView y;
 };
 
-struct Mul {
-  using Args = MulArgs;
+struct GeluV2 {
+  using Args = GeluArgs;
   struct Plan : executor::PlanBase {};
   static const contract::Contract kContract;
   static Result<Plan> plan(const char* function, const Args& args);
   static Status run(const executor::Run& run, const Args& args, const Plan& plan);
+};
+
+struct Gelu : GeluV2 {
+  static const contract::Contract kContract;
 };
 
 }  // namespace moeyard::ops
