@@ -16,10 +16,13 @@ extern "C" {
 //   sharedExpertRankNum ranks, which hold shared experts), A = rows that may arrive: (globalBs, or BS * W) *
 //   min(L, K), on a shared expert's rank the largest BS * the ranks that it serves
 //
-//   x                         in      FP16 or BF16 (BS, H)
+//   x                         in      FP16 or BF16 (BS, H); with quantMode 0 also what is quantised already: on 950 and host
+//                                     HIFLOAT8, FP8 or FP4 (H even), on A2 and host INT32
 //   expertIds                 in      INT32 (BS, K)          ids in [0, M), then zero, copy and constant experts
 //   scalesOptional            in      FP32 (experts, H)      factors for quantMode 1, 2 and 3, shared experts first;
-//                                                            for quantMode 1 also (H) or (1), the same for all
+//                                                            for quantMode 1 also (H) or (1), the same for all. With
+//                                                            quantised tokens their scales, (BS, at most H), for INT32 (BS),
+//                                                            which go with them; FP32, for FP8 also FLOAT8_E8M0, for FP4 that
 //   xActiveMaskOptional       in      BOOL (BS) or (BS, K)   active tokens, trues first; or active slots
 //   expertScalesOptional      in      FP32 (BS, K)           weights, which travel to expandScalesOut
 //   elasticInfoOptional     in      INT32 (4 + 2 * epWorldSize)   ranks that are left: 1, how many, of them with shared experts,
@@ -31,14 +34,18 @@ extern "C" {
 //   groupTp, tpWorldSize, tpRankId                           tpWorldSize 0 or 1 (2 is not supported yet)
 //   expertShardType           0
 //   sharedExpertNum, sharedExpertRankNum                     shared experts on the first ranks
-//   quantMode                 0 copies rows; 2 makes them INT8 with one scale a row; on 950 and host also FP8 with one,
-//                             1 (INT8 by the given factors) and 3 (FP8, a scale for 128 elements); 4 and 5 not yet
+//   quantMode                 0 copies rows, or casts them to HIFLOAT8; 2 makes them INT8 with one scale a row. On 950 and host
+//                             also 2 FP8 with one scale a row; 1 INT8 by the given factors or HIFLOAT8 by one; 3 FP8 with a
+//                             scale for 128 elements; 4 FP8 or FP4 with a power of two for 32 elements, as OCP's MX formats
+//                             have it; 5 the same for FP8, with the smallest power of two that makes no element too large
 //   globalBs                  0 if all ranks have the same BS, else the largest BS * W
 //   expertTokenNumsType       0 prefix sums, 1 counts
 //   commAlg                   never changes results
 //   zeroExpertNum, copyExpertNum, constExpertNum             experts that only combine knows
-//   expandXOut                out     as x, INT8, FLOAT8_E4M3FN or FLOAT8_E5M2 (>= A, H)
-//   dynamicScalesOut          out     FP32 (>= A)            with quantMode 2; (>= A, ceil(H / 128)) with 3
+//   expandXOut                out     as x or as quantMode says (>= A, H)
+//   dynamicScalesOut          out     FP32 (>= A)            with quantMode 2; (>= A, ceil(H / 128)) with 3; FLOAT8_E8M0
+//                                                            (>= A, 2 * ceil(H / 64)) or (>= A, ceil(H / 64), 2) with 4 and 5;
+//                                                            with quantised tokens (>= A, as many columns as scalesOptional)
 //   assistInfoForCombineOut   out     INT32 (>= 128 * A)     for combine
 //   expertTokenNumsOut        out     INT64 (L)
 //   epRecvCountsOut           out     INT32 (>= W * L)       for combine

@@ -12,10 +12,9 @@ namespace {
 constexpr std::int64_t kElementsPerTask = 65536;  // strided copies of a few tens of microseconds
 
 Rows rows_of(const TensorView& view) {
-  const std::int64_t element = bytes_of(view.dtype, 1);
-  if (view.rank == 2) return {view.begin(), view.strides[0] * element};
-  return {view.begin(), view.strides[1] * element, std::max<std::int64_t>(view.dim(1), 1),
-          view.strides[0] * element};
+  const std::int64_t outer = bytes_of(view.dtype, view.strides[0]);
+  if (view.rank == 2) return {view.begin(), outer};
+  return {view.begin(), bytes_of(view.dtype, view.strides[1]), std::max<std::int64_t>(view.dim(1), 1), outer};
 }
 
 // Element i of a row on the dense side is element i * stride on the view's side.

@@ -21,7 +21,8 @@ struct Rows {
 class DenseRows {
  public:
   DenseRows() = default;
-  // A view of 2 or 3 dimensions, of whole-byte elements, or an absent one. `rows` at most are ever used.
+  // A view of 2 or 3 dimensions, of whole-byte elements or of dense rows of 4-bit ones that begin on a byte, or an absent
+  // one. `rows` at most are ever used.
   DenseRows(const TensorView& view, std::int64_t rows, Scratch& scratch);
 
   Rows rows(const TensorView& view, std::byte* workspace) const;

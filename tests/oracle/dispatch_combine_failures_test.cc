@@ -108,6 +108,26 @@ TEST(DispatchFailures, RanksThatDisagree) {
   disagree([](EpPart& part) { part.dispatch.global_bs = 9; }, "globalBs is 0");
 }
 
+TEST(DispatchFailures, RanksThatDisagreeOnTheScalesOfTheirTokens) {
+  const EpGroup group(2);
+  const auto expect = [&](aclDataType scale_type, int columns, const char* text) {
+    group.run([&](int rank, const Device& device) {
+      EpPart part(group, rank);
+      const aclDataType type = rank == 0 ? ACL_FLOAT8_E8M0 : scale_type;
+      const std::int64_t width = rank == 0 ? 1 : columns;
+      const Tensor x(ACL_FLOAT8_E5M2, {3, 8}, 1), rows(ACL_FLOAT8_E5M2, {part.rows_fit, 8}, 1);
+      const Tensor scales(type, {3, width}, 4), scales_out(type, {part.rows_fit, width}, 4);
+      part.dispatch.x = x, part.dispatch.expand_x = rows;
+      part.dispatch.scales = scales, part.dispatch.dynamic_scales = scales_out;
+      EXPECT_EQ(run(part.dispatch, device), kWrongData);
+      EXPECT_THAT(recent_message(), AllOf(HasSubstr(text), HasSubstr("rank 0"), HasSubstr("rank 1")));
+      EXPECT_TRUE(part.outputs_untouched());
+    });
+  };
+  expect(ACL_FLOAT8_E8M0, 2, "columns of scalesOptional is 1");
+  expect(ACL_FLOAT, 1, "dtype of scalesOptional");
+}
+
 TEST(DispatchFailures, RanksThatDisagreeOnTheNumberOfExperts) {  // so that their messages differ in length
   const EpGroup group(3);
   group.run([&](int rank, const Device& device) {

@@ -17,13 +17,31 @@ namespace {
 
 int below(std::mt19937& random, int n) { return static_cast<int>(random() % static_cast<unsigned>(n)); }
 
+// Every way of quantMode from tokens of T to rows, and every type of tokens that are quantised already.
+std::vector<Quantisation> every_quantisation() {
+  std::vector<Quantisation> all{{0, ACL_HIFLOAT8}, {1, ACL_INT8}, {1, ACL_HIFLOAT8}, {2, ACL_INT8}};
+  for (const aclDataType fp8 : {ACL_FLOAT8_E4M3FN, ACL_FLOAT8_E5M2}) {
+    for (const int mode : {2, 3, 4, 5}) all.push_back({mode, fp8});
+    for (const aclDataType scales : {ACL_FLOAT, ACL_FLOAT8_E8M0}) all.push_back({0, fp8, true, scales, 1});
+  }
+  for (const aclDataType fp4 : {ACL_FLOAT4_E2M1, ACL_FLOAT4_E1M2}) {
+    all.push_back({4, fp4});
+    all.push_back({0, fp4, true, ACL_FLOAT8_E8M0, 1});
+  }
+  all.push_back({0, ACL_HIFLOAT8, true, ACL_FLOAT, 1});
+  all.push_back({0, ACL_INT32, true, ACL_FLOAT, 0});
+  return all;
+}
+
 void draw_quantisation(EpShape& shape, std::mt19937& random) {
-  constexpr aclDataType kRows[] = {ACL_FLOAT8_E4M3FN, ACL_FLOAT8_E5M2, ACL_INT8};
-  shape.quantised.mode = below(random, 2) * (1 + below(random, 3));
-  if (shape.quantised.mode >= 2) shape.quantised.to = kRows[below(random, shape.quantised.mode == 3 ? 2 : 3)];
-  if (shape.quantised.mode >= 2 && below(random, 2) == 0) shape.factors = Factors::of_experts;
-  constexpr Factors kFixed[] = {Factors::of_experts, Factors::of_elements, Factors::of_all};
-  if (shape.quantised.mode == 1) shape.factors = kFixed[below(random, 3)];
+  static const std::vector<Quantisation> all = every_quantisation();
+  if (below(random, 3) == 0) return;
+  Quantisation& how = shape.quantised = all[random() % all.size()];
+  if (how.travels && how.columns > 0) how.columns = 1 + below(random, shape.hidden);
+  if (how.is_fp4()) shape.hidden += shape.hidden % 2;
+  if ((how.mode == 2 || how.mode == 3) && below(random, 2) == 0) shape.factors = Factors::of_experts;
+  constexpr Factors kFixed[] = {Factors::of_all, Factors::of_experts, Factors::of_elements};
+  if (how.mode == 1) shape.factors = kFixed[how.to == ACL_INT8 ? below(random, 3) : 0];
 }
 
 // A shape with everything drawn: experts per rank, K, odd and even H, shared ranks, special experts, quantisation.
@@ -116,6 +134,8 @@ TEST(RandomProblems, MatchThePlainLoopsOnA2) {
       const bool hierarchy = *options.algorithm != '\0';
       if (shape.quantised.mode != 0 && !hierarchy && below(random, 2) == 0)
         shape.factors = Factors::of_experts;
+      if (shape.quantised.mode == 0 && !hierarchy && below(random, 2) == 0)
+        shape.quantised = {0, ACL_INT32, true, ACL_FLOAT, 0};
       EpRoundTrip<B16>(shape, std::vector<int>(static_cast<std::size_t>(ranks), 1 + below(random, 9)),
                        hierarchy ? 0 : below(random, 3), of, options)
           .check(group);
@@ -177,14 +197,17 @@ TEST(DispatchCombine, ManyExpertsPerToken) {
 // Every mode with every type of rows that it has, with factors and without.
 TEST(DispatchCombine, EveryQuantisation) {
   const EpGroup group(3);
-  for (const Quantisation& how : {Quantisation{1, ACL_INT8}, Quantisation{2, ACL_INT8},
-                                  Quantisation{2, ACL_FLOAT8_E4M3FN}, Quantisation{2, ACL_FLOAT8_E5M2},
-                                  Quantisation{3, ACL_FLOAT8_E4M3FN}, Quantisation{3, ACL_FLOAT8_E5M2}})
+  for (const Quantisation& how : every_quantisation())
     for (const Factors factors :
          {Factors::none, Factors::of_experts, Factors::of_elements, Factors::of_all}) {
-      if (how.mode == 1 ? factors == Factors::none : factors > Factors::of_experts) continue;
+      const bool only_one = how.mode == 1 && how.to == ACL_HIFLOAT8;
+      const Factors least = how.mode == 1 ? only_one ? Factors::of_all : Factors::of_experts : Factors::none;
+      const Factors most = how.mode == 1                    ? Factors::of_all
+                           : how.mode == 2 || how.mode == 3 ? Factors::of_experts
+                                                            : Factors::none;
+      if (factors < least || factors > most) continue;
       for (const int hidden : {1, 130, 256}) {
-        EpShape shape = plain(3, 6, 3, hidden);
+        EpShape shape = plain(3, 6, 3, hidden + (how.is_fp4() ? hidden % 2 : 0));
         shape.quantised = how, shape.factors = factors;
         shape.shared = 1, shape.shared_ranks = 1, shape.experts = 6;
         EpRoundTrip<B16>(shape, {4, 4, 4}, 0, 9).check(group);

@@ -205,20 +205,19 @@ TEST(DispatchErrors, OnHost) {
          c.algorithm = "ccu", c.mask = c.make(ACL_BOOL, {3, 2});
        }},
       {"TP", kTiling, "TP domain is not supported yet", [](Call& c) { c.tp_ranks = 2; }},
-      {"quantMode 5", kTiling, "not supported yet", [](Call& c) { c.quant_mode = 5; }},
-      {"quantMode 4", kTiling, "not supported yet", [](Call& c) { c.quant_mode = 4; }},
-      {"FP8 tokens", kTiling, "not supported yet",
+      {"quantMode 6", kTiling, "quantMode is 6", [](Call& c) { c.quant_mode = 6; }},
+      {"quantMode below 0", kTiling, "quantMode is -1", [](Call& c) { c.quant_mode = -1; }},
+      {"FP8 tokens, other rows", kInvalid, "where that is not FP16 or BF16",
        [](Call& c) {
-         c.x = c.make(ACL_FLOAT8_E5M2, {3, 8});
+         c.x = c.make(ACL_FLOAT8_E5M2, {3, 8}), c.scales = c.make(ACL_FLOAT, {3, 1});
        }},
-      {"INT32 tokens", kTiling, "not supported yet",
+      {"INT32 rows", kInvalid, "not be INT32",
        [](Call& c) {
-         c.x = c.make(ACL_INT32, {3, 8}), c.scales = c.make(ACL_FLOAT, {3}),
          c.expand_x = c.make(ACL_INT32, {12, 8});
        }},
-      {"HIFLOAT8 rows", kTiling, "expandXOut is",
+      {"INT8 rows", kTiling, "have the dtype of x, or be HIFLOAT8",
        [](Call& c) {
-         c.expand_x = c.make(ACL_HIFLOAT8, {12, 8});
+         c.expand_x = c.make(ACL_INT8, {12, 8});
        }},
       {"no H", kTiling, "H is 0",
        [](Call& c) {
@@ -297,6 +296,21 @@ TEST(DispatchErrors, OnA3) {
          c.quant_mode = 2, c.expand_x = c.make(ACL_FLOAT8_E4M3FN, {12, 1024});
        }},
       {"quantMode 3", kTiling, "quantMode is 3", [](Call& c) { c.quant_mode = 3; }},
+      {"quantMode 4", kTiling, "quantMode is 4", [](Call& c) { c.quant_mode = 4; }},
+      {"FP8 tokens", kTiling, "x is FLOAT8_E5M2",
+       [](Call& c) {
+         c.x = c.make(ACL_FLOAT8_E5M2, {3, 1024}), c.expand_x = c.make(ACL_FLOAT8_E5M2, {12, 1024});
+         c.scales = c.make(ACL_FLOAT, {3, 1});
+       }},
+      {"INT32 tokens", kTiling, "x is INT32",
+       [](Call& c) {
+         c.x = c.make(ACL_INT32, {3, 1024}), c.scales = c.make(ACL_FLOAT, {3}),
+         c.expand_x = c.make(ACL_INT32, {12, 1024});
+       }},
+      {"HIFLOAT8 rows", kTiling, "expandXOut is HIFLOAT8",
+       [](Call& c) {
+         c.expand_x = c.make(ACL_HIFLOAT8, {12, 1024});
+       }},
       {"commAlg of A2", kTiling, "commAlg is \"fullmesh\"", [](Call& c) { c.algorithm = "fullmesh"; }},
       {"commAlg of 950", kTiling, "commAlg is \"ccu\"", [](Call& c) { c.algorithm = "ccu"; }},
       {"too many experts", kTiling, "moeExpertNum is 1026", [](Call& c) { c.experts = 1026; }},
@@ -374,7 +388,12 @@ TEST(DispatchErrors, On950) {
   const Refusal<Call> table[] = {
       {"one rank", kTiling, "epWorldSize is 1", [](Call& c) { c.ranks = 1; }},
       {"too many ranks", kTiling, "epWorldSize is 1025", [](Call& c) { c.ranks = 1025; }},
-      {"quantMode 4", kTiling, "not supported yet", [](Call& c) { c.quant_mode = 4; }},
+      {"quantMode 6", kTiling, "quantMode is 6", [](Call& c) { c.quant_mode = 6; }},
+      {"INT32 tokens", kTiling, "not be INT32",
+       [](Call& c) {
+         c.x = c.make(ACL_INT32, {3, 1024}), c.scales = c.make(ACL_FLOAT, {3}),
+         c.expand_x = c.make(ACL_INT32, {12, 1024});
+       }},
       {"commAlg of A3", kTiling, "commAlg is \"hierarchy\"", [](Call& c) { c.algorithm = "hierarchy"; }},
       {"TP", kTiling, "no TP domain", [](Call& c) { c.tp_ranks = 2; }},
       {"too many experts", kTiling, "moeExpertNum is 1026", [](Call& c) { c.experts = 1026; }},
@@ -401,6 +420,22 @@ TEST(DispatchErrors, OnA2) {
       {"TP", kTiling, "no TP domain", [](Call& c) { c.tp_ranks = 2; }},
       {"quantMode 1", kTiling, "quantMode is 1", [](Call& c) { c.quant_mode = 1; }},
       {"quantMode 3", kTiling, "quantMode is 3", [](Call& c) { c.quant_mode = 3; }},
+      {"quantMode 4", kTiling, "quantMode is 4", [](Call& c) { c.quant_mode = 4; }},
+      {"HIFLOAT8 tokens", kTiling, "x is HIFLOAT8",
+       [](Call& c) {
+         c.x = c.make(ACL_HIFLOAT8, {3, 32}), c.expand_x = c.make(ACL_HIFLOAT8, {12, 32});
+         c.scales = c.make(ACL_FLOAT, {3, 1});
+       }},
+      {"INT32 tokens with quantMode 2", kTiling, "quantMode is 2",
+       [](Call& c) {
+         c.quant_mode = 2, c.x = c.make(ACL_INT32, {3, 32}), c.scales = c.make(ACL_FLOAT, {3}),
+         c.expand_x = c.make(ACL_INT32, {12, 32});
+       }},
+      {"INT32 tokens with scales of 2 dimensions", kTiling, "have shape (BS) with tokens of INT32",
+       [](Call& c) {
+         c.x = c.make(ACL_INT32, {3, 32}), c.scales = c.make(ACL_FLOAT, {3, 1}),
+         c.expand_x = c.make(ACL_INT32, {12, 32});
+       }},
       {"FP8 rows", kTiling, "be INT8 when quantMode is 2",
        [](Call& c) {
          c.quant_mode = 2, c.expand_x = c.make(ACL_FLOAT8_E4M3FN, {12, 32});
@@ -427,6 +462,10 @@ TEST(DispatchErrors, OnA2) {
     c.expand_x = c.make(ACL_BF16, {1, 32}), c.expand_scales = c.make(ACL_FLOAT, {1});
   });
   calls.expect_accepted([](Call& c) { c.shared = 3, c.shared_ranks = 7, c.group_tp = kLongName.c_str(); });
+  calls.expect_accepted([](Call& c) {
+    c.x = c.make(ACL_INT32, {3, 32}), c.scales = c.make(ACL_FLOAT, {3}),
+    c.expand_x = c.make(ACL_INT32, {12, 32});
+  });
   calls.expect_accepted([](Call& c) { c.algorithm = "anything"; });  // up to 8 ranks the name is not read
 }
 

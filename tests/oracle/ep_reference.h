@@ -21,6 +21,7 @@ struct EpShape {
   Quantisation quantised;
   Factors factors = Factors::none;
   int global_bs = 0;
+  int comm_mode = 0;  // commQuantMode
   // Where ranks have gone: what there was before, which the attributes still say, and the former numbers of those that are
   // left. Everything else speaks of what is left.
   int ranks_before = 0, shared_ranks_before = 0, experts_before = 0;
@@ -80,10 +81,11 @@ struct EpRank {
   std::vector<T> x;               // [bs, H]
   std::vector<std::int32_t> ids;  // [bs, K]
   int mask_dims = 0;
-  std::vector<std::uint8_t> mask;  // [bs] or [bs, K]
-  std::vector<float> weights;      // [bs, K]
-  std::vector<float> factors;      // [shared + experts, H], [H] or [1]
-  std::vector<T> shared_x;         // [bs, H]; empty: none
+  std::vector<std::uint8_t> mask;                   // [bs] or [bs, K]
+  std::vector<float> weights;                       // [bs, K]
+  std::vector<float> factors;                       // [shared + experts, H], [H] or [1]
+  std::vector<T> shared_x;                          // [bs, H]; empty: none
+  std::vector<std::uint8_t> small_x, small_scales;  // tokens that are quantised already, as bytes
 
   bool slot_active(int t, int k, int topk) const {
     if (mask_dims == 1) return mask[static_cast<std::size_t>(t)] != 0;
@@ -114,6 +116,16 @@ struct Received {
 
 template <class T>
 QuantisedRow quantise(const EpShape& shape, const EpRank<T>& from, const ReceivedRow& row) {
+  if (shape.quantised.travels) {
+    const std::size_t width = shape.quantised.row_bytes(shape.hidden),
+                      t = static_cast<std::size_t>(row.token);
+    const std::size_t scales = from.small_scales.size() / static_cast<std::size_t>(from.bs);
+    const auto piece = [t](const std::vector<std::uint8_t>& all, std::size_t bytes) {
+      return std::vector<std::uint8_t>(all.begin() + static_cast<std::ptrdiff_t>(t * bytes),
+                                       all.begin() + static_cast<std::ptrdiff_t>((t + 1) * bytes));
+    };
+    return {piece(from.small_x, width), piece(from.small_scales, scales)};
+  }
   const int expert = row.expert < 0 ? -1 - row.expert : shape.used_shared() + row.expert;
   std::vector<float> y;
   for (int h = 0; h < shape.hidden; ++h) {
@@ -137,7 +149,7 @@ Received<T> reference_dispatch(const EpShape& shape, const std::vector<EpRank<T>
       for (int t = 0; t < from.bs; ++t) {
         const auto take = [&](int slot, int expert, float weight) {
           ReceivedRow row{source, t, slot, expert, weight, {}};
-          if (shape.quantised.mode != 0) row.quantised = quantise(shape, from, row);
+          if (!shape.quantised.plain()) row.quantised = quantise(shape, from, row);
           received.rows.push_back(std::move(row));
           ++received.rows_of_expert.back();
         };
@@ -163,7 +175,7 @@ struct Constants {
   std::vector<T> alpha1, alpha2, v;  // [constant, H]
 };
 
-// One token of xOut. row_of(slot) is the row that the slot's expert returned.
+// One token of xOut. row_of(slot) is the row that the slot's expert returned, as communication leaves it.
 template <class T, class RowOf>
 std::vector<T> reference_combine(const EpShape& shape, const EpRank<T>& rank, const Constants<T>& constants,
                                  int t, bool weighted, RowOf&& row_of) {

@@ -53,6 +53,14 @@ class EpRoundTrip {
         rank.mask.push_back(random_() % 3 != 0 ? 1 : 0);
       rank.weights = floats(tokens * shape.topk, -0.25f, 1.0f);
       rank.factors = factors;
+      if (shape.quantised.travels) {
+        const auto bytes_of_all = [tokens](int per_token) {
+          return static_cast<std::size_t>(tokens * per_token);
+        };
+        rank.small_x = bytes(bytes_of_all(static_cast<int>(shape.quantised.row_bytes(shape.hidden))));
+        rank.small_scales =
+            bytes(bytes_of_all(shape.quantised.scales_per_row(shape.hidden) * shape.quantised.scale_bytes()));
+      }
       ranks.push_back(std::move(rank));
     }
     constants = {numbers(shape.constant * shape.hidden), numbers(shape.constant * shape.hidden),
@@ -81,19 +89,27 @@ class EpRoundTrip {
                        std::to_string(shape.hidden) + " S/R " + std::to_string(shape.shared) + "/" +
                        std::to_string(shape.shared_ranks) + " ZCN " + std::to_string(shape.zero) + "," +
                        std::to_string(shape.copy) + "," + std::to_string(shape.constant) + " quantMode " +
-                       std::to_string(shape.quantised.mode) + " to " + std::to_string(shape.quantised.to) +
-                       " factors " + std::to_string(static_cast<int>(shape.factors)) + " BS";
+                       std::to_string(shape.quantised.mode) + (shape.quantised.travels ? " travels" : "") +
+                       " to " + std::to_string(shape.quantised.to) + " factors " +
+                       std::to_string(static_cast<int>(shape.factors)) + " BS";
     for (const auto& rank : ranks) text += " " + std::to_string(rank.bs);
+    text += " commQuantMode " + std::to_string(shape.comm_mode);
     return text + " mask " + std::to_string(ranks[0].mask_dims);
   }
 
  private:
   using Row = std::vector<T>;
+  using Sent = std::vector<float>;  // a row behind communication
 
   std::vector<float> floats(int n, float low, float high) {
     std::uniform_real_distribution<float> between(low, high);
     std::vector<float> made;
     for (int i = 0; i < n; ++i) made.push_back(between(random_));
+    return made;
+  }
+  std::vector<std::uint8_t> bytes(std::size_t n) {
+    std::vector<std::uint8_t> made(n);
+    for (std::uint8_t& byte : made) byte = static_cast<std::uint8_t>(random_());
     return made;
   }
   std::vector<T> numbers(int n) {
@@ -124,14 +140,17 @@ class EpRoundTrip {
   void prepare() {
     received_.clear();
     results_.clear();
+    sent_.clear();
     place_.clear();
     int rows = 0, slots = 0;
     for (int me = 0; me < shape.ranks; ++me) {
       received_.push_back(reference_dispatch(shape, ranks, me));
       results_.emplace_back();
+      sent_.emplace_back();
       for (const ReceivedRow& row : received_.back().rows) {
         place_[{row.source, row.token, row.slot}] = {me, static_cast<int>(results_.back().size())};
         results_.back().push_back(expert(row));
+        sent_.back().push_back(communicated(shape.comm_mode, results_.back().back()));
       }
       rows += static_cast<int>(received_.back().rows.size());
     }
@@ -148,17 +167,12 @@ class EpRoundTrip {
     Row out;
     const float factor = row.expert < 0 ? 3.0f : 1.0f + 0.125f * static_cast<float>(row.expert);
     for (int h = 0; h < shape.hidden; ++h) {
-      const std::size_t i = static_cast<std::size_t>(h);
       float value;
-      if (shape.quantised.mode == 0) {
+      if (shape.quantised.plain() || shape.quantised.travels)
         value = widen(ranks[static_cast<std::size_t>(row.source)]
                           .x[static_cast<std::size_t>(row.token * shape.hidden + h)]);
-      } else {
-        const int group = h / shape.quantised.width(shape.hidden);
-        value = decode(shape.quantised.to, row.quantised.bits[i]);
-        if (shape.quantised.makes_scales())
-          value = value * row.quantised.scales[static_cast<std::size_t>(group)];
-      }
+      else
+        value = dequantise(shape.quantised, row.quantised, shape.hidden, h);
       out.push_back(T(value * factor));
     }
     return out;
@@ -175,7 +189,7 @@ class EpRoundTrip {
     // Dispatch.
     DispatchParams p;
     set_attributes(p, group, me);
-    const Tensor x = Tensor::of<T>({bs, shape.hidden}, mine.x, layout(random));
+    const Tensor x = tokens_of(mine, random);
     const Tensor ids = Tensor::of<std::int32_t>({bs, shape.topk}, mine.ids, layout(random));
     const Tensor weights = Tensor::of<float>({bs, shape.topk}, mine.weights, layout(random));
     std::optional<Tensor> mask, smooth, scales, expand_scales;
@@ -183,13 +197,11 @@ class EpRoundTrip {
     if (mine.mask_dims == 2) mask = Tensor::of<std::uint8_t>({bs, shape.topk}, mine.mask, layout(random));
     if (shape.factors != Factors::none)
       smooth = Tensor::of<float>(shape.shape_of_factors(), mine.factors, layout(random));
-    if (shape.quantised.mode == 2) scales = Tensor::empty<float>({fit}, layout(random));
-    if (shape.quantised.mode == 3)
-      scales = Tensor::empty<float>({fit, shape.quantised.scales_per_row(shape.hidden)}, layout(random));
+    if (shape.quantised.travels) smooth = travelling_scales(mine, random);
+    if (shape.quantised.has_scales()) scales = scales_out(fit, random);
     if (weights_travel) expand_scales = Tensor::empty<float>({fit}, layout(random));
-    const Tensor rows = shape.quantised.mode != 0
-                            ? Tensor(shape.quantised.to, {fit, shape.hidden}, 1, layout(random))
-                            : Tensor::empty<T>({fit, shape.hidden}, layout(random));
+    const Tensor rows = shape.quantised.plain() ? Tensor::empty<T>({fit, shape.hidden}, layout(random))
+                                                : small_rows(fit, random);
     const Tensor assist = Tensor::empty<std::int32_t>({fit * 128}, layout(random));
     const int local = shape.shrunk() ? shape.before().most_local_experts() : shape.local_experts(me);
     const Tensor nums = Tensor::empty<std::int64_t>({local}, layout(random));
@@ -219,6 +231,7 @@ class EpRoundTrip {
                   results.begin() + static_cast<std::ptrdiff_t>(i) * shape.hidden);
     CombineParams c;
     set_attributes(c, group, me);
+    c.quant_mode = shape.comm_mode;
     const Tensor expand_x = Tensor::of<T>({fit, shape.hidden}, results, layout(random));
     const Tensor out = Tensor::empty<T>({bs, shape.hidden}, layout(random));
     const Tensor empty = Tensor::empty<float>({0});
@@ -248,6 +261,54 @@ class EpRoundTrip {
     return digest;
   }
 
+  // Rows of bytes: 4-bit ones have no gaps between them.
+  Tensor small_rows(std::int64_t count, std::mt19937& random) const {
+    const Layout any = layout(random);
+    if (shape.quantised.is_fp4())
+      return Tensor::packed(shape.quantised.to, {count, shape.hidden},
+                            any == Layout::transposed || any == Layout::spread ? Layout::padded_rows : any);
+    return Tensor(shape.quantised.to, {count, shape.hidden}, shape.quantised.to == ACL_INT32 ? 4 : 1, any);
+  }
+  Tensor tokens_of(const EpRank<T>& rank, std::mt19937& random) const {
+    if (!shape.quantised.travels) return Tensor::of<T>({rank.bs, shape.hidden}, rank.x, layout(random));
+    Tensor x = small_rows(rank.bs, random);
+    set_bytes(x, rank.small_x);
+    return x;
+  }
+  Tensor travelling_scales(const EpRank<T>& rank, std::mt19937& random) const {
+    const Quantisation& how = shape.quantised;
+    std::vector<std::int64_t> of{rank.bs};
+    if (how.columns > 0) of.push_back(how.columns);
+    Tensor scales(how.scale_type, of, static_cast<std::size_t>(how.scale_bytes()), layout(random));
+    set_bytes(scales, rank.small_scales);
+    return scales;
+  }
+  Tensor scales_out(std::int64_t fit, std::mt19937& random) const {
+    const Quantisation& how = shape.quantised;
+    const std::int64_t columns = how.scales_per_row(shape.hidden);
+    std::vector<std::int64_t> of{fit};
+    if (how.in_blocks() && seed_ % 2 == 0)
+      of.insert(of.end(), {columns / 2, 2});
+    else if (how.travels ? how.columns > 0 : how.mode > 2)
+      of.push_back(columns);
+    const aclDataType type = how.in_blocks() ? ACL_FLOAT8_E8M0 : how.travels ? how.scale_type : ACL_FLOAT;
+    return Tensor(type, of, static_cast<std::size_t>(how.scale_bytes()), layout(random));
+  }
+  static void set_bytes(Tensor& tensor, const std::vector<std::uint8_t>& bytes) {
+    const auto n = static_cast<std::size_t>(tensor.numel());
+    if (n == 0 || bytes.size() == n) return tensor.set(bytes);
+    std::vector<std::uint32_t> words(n);
+    std::memcpy(words.data(), bytes.data(), bytes.size());
+    tensor.set(words);
+  }
+  static std::vector<std::uint8_t> bytes_of_all(const Tensor& tensor, std::size_t element) {
+    if (element == 1) return tensor.values<std::uint8_t>();
+    const std::vector<std::uint32_t> words = tensor.values<std::uint32_t>();
+    std::vector<std::uint8_t> bytes(words.size() * 4);
+    if (!words.empty()) std::memcpy(bytes.data(), words.data(), bytes.size());
+    return bytes;
+  }
+
   template <class Params>
   void set_attributes(Params& p, const EpGroup& group, int me) const {
     const EpShape whole = shape.before();
@@ -259,18 +320,22 @@ class EpRoundTrip {
   void check_rows(int me, const Tensor& rows, const Tensor* scales, const Received<T>& want,
                   std::int64_t fit) const {
     const std::size_t width = static_cast<std::size_t>(shape.hidden), n = want.rows.size();
-    if (shape.quantised.mode != 0) {
-      const std::size_t per_row = static_cast<std::size_t>(shape.quantised.scales_per_row(shape.hidden));
-      std::vector<std::uint8_t> q(static_cast<std::size_t>(fit) * width, 0x5A);
-      std::vector<std::uint32_t> s(static_cast<std::size_t>(fit) * per_row, 0x5A5A5A5Au);
+    if (!shape.quantised.plain()) {
+      const std::size_t row_bytes = shape.quantised.row_bytes(shape.hidden);
+      const auto scale_bytes = static_cast<std::size_t>(shape.quantised.scale_bytes());
+      const std::size_t per_row =
+          static_cast<std::size_t>(shape.quantised.scales_per_row(shape.hidden)) * scale_bytes;
+      std::vector<std::uint8_t> q(static_cast<std::size_t>(fit) * row_bytes, 0x5A);
+      std::vector<std::uint8_t> s(static_cast<std::size_t>(fit) * per_row, 0x5A);
       for (std::size_t i = 0; i < n; ++i) {
         const QuantisedRow& row = want.rows[i].quantised;
-        std::copy_n(row.bits.begin(), width, q.begin() + static_cast<std::ptrdiff_t>(i * width));
-        for (std::size_t j = 0; j < per_row; ++j) s[i * per_row + j] = bits_of(row.scales[j]);
+        std::copy_n(row.bits.begin(), row_bytes, q.begin() + static_cast<std::ptrdiff_t>(i * row_bytes));
+        std::copy_n(row.scales.begin(), per_row, s.begin() + static_cast<std::ptrdiff_t>(i * per_row));
       }
-      EXPECT_TRUE(rows.values<std::uint8_t>() == q) << describe() << ": expandXOut of rank " << me;
+      EXPECT_TRUE(bytes_of_all(rows, shape.quantised.to == ACL_INT32 ? 4 : 1) == q)
+          << describe() << ": expandXOut of rank " << me;
       if (scales == nullptr) return;
-      EXPECT_EQ(scales->values<std::uint32_t>(), s) << describe() << ": dynamicScalesOut of rank " << me;
+      EXPECT_EQ(bytes_of_all(*scales, scale_bytes), s) << describe() << ": dynamicScalesOut of rank " << me;
       EXPECT_TRUE(scales->gaps_untouched());
       return;
     }
@@ -341,9 +406,9 @@ class EpRoundTrip {
         continue;
       }
       const std::vector<T> want =
-          reference_combine(shape, mine, constants, t, weighted, [&](int slot) -> const Row& {
+          reference_combine(shape, mine, constants, t, weighted, [&](int slot) -> const Sent& {
             const auto [rank, row] = place_.at({me, t, slot});
-            return results_[static_cast<std::size_t>(rank)][static_cast<std::size_t>(row)];
+            return sent_[static_cast<std::size_t>(rank)][static_cast<std::size_t>(row)];
           });
       for (std::size_t h = 0; h < width; ++h) {
         const T value = T::raw(got[static_cast<std::size_t>(t) * width + h]);
@@ -367,6 +432,7 @@ class EpRoundTrip {
   const std::uint32_t seed_;
   std::vector<Received<T>> received_;
   std::vector<std::vector<Row>> results_;
+  std::vector<std::vector<Sent>> sent_;
   std::map<std::tuple<int, int, int>, std::pair<int, int>> place_;
 };
 

@@ -95,6 +95,14 @@ class Tensor {
   static Tensor empty(std::vector<std::int64_t> shape, Layout layout = Layout::dense) {
     return Tensor(DtypeOf<T>::value, std::move(shape), sizeof(T), layout);
   }
+  // 4-bit elements, two of them to a byte: here a tensor of bytes, whose aclTensor has twice as many columns.
+  static Tensor packed(aclDataType dtype, std::vector<std::int64_t> shape, Layout layout = Layout::dense) {
+    shape.back() /= 2;
+    Tensor tensor(dtype, std::move(shape), 1, layout);
+    tensor.per_byte_ = 2;
+    tensor.set_format(ACL_FORMAT_ND);
+    return tensor;
+  }
   Tensor(Tensor&& other) noexcept { *this = std::move(other); }
   Tensor& operator=(Tensor&& other) noexcept {
     std::swap(shape_, other.shape_);
@@ -103,6 +111,7 @@ class Tensor {
     std::swap(offset_, other.offset_);
     std::swap(element_bytes_, other.element_bytes_);
     std::swap(bytes_, other.bytes_);
+    std::swap(per_byte_, other.per_byte_);
     std::swap(memory_, other.memory_);
     std::swap(tensor_, other.tensor_);
     return *this;
@@ -129,8 +138,13 @@ class Tensor {
 
   void set_format(aclFormat format) {
     if (tensor_ != nullptr) aclDestroyTensor(tensor_);
-    tensor_ = aclCreateTensor(shape_.data(), shape_.size(), dtype_, strides_.data(), offset_, format,
-                              shape_.data(), shape_.size(), memory_);
+    std::vector<std::int64_t> shape = shape_, strides = strides_;
+    if (per_byte_ > 1) {
+      shape.back() *= per_byte_;
+      for (std::size_t axis = 0; axis + 1 < strides.size(); ++axis) strides[axis] *= per_byte_;
+    }
+    tensor_ = aclCreateTensor(shape.data(), shape.size(), dtype_, strides.data(), offset_ * per_byte_, format,
+                              shape.data(), shape.size(), memory_);
   }
   template <class T>
   void set(const std::vector<T>& values) {
@@ -176,7 +190,7 @@ class Tensor {
 
   std::vector<std::int64_t> shape_, strides_;
   aclDataType dtype_ = ACL_DT_UNDEFINED;
-  std::int64_t offset_ = 0;
+  std::int64_t offset_ = 0, per_byte_ = 1;
   std::size_t element_bytes_ = 0, bytes_ = 0;
   void* memory_ = nullptr;
   aclTensor* tensor_ = nullptr;

@@ -52,12 +52,15 @@ class DispatchCall {
   Result<comm::Round> swap_counts() {
     const auto counts = plan_.send_counts.span_in(workspace_);
     Status wrong = slots_.scan(function_, plan_.targets.span_in(workspace_), counts);
-    const auto facts = ep_facts<5>(args_, members_, plan_.algorithm, plan_.limits.buffer_mb, args_.bs(),
+    const TensorView scales = args_.scales_travel() ? args_.scale_matrix() : TensorView{};
+    const auto facts = ep_facts<7>(args_, members_, plan_.algorithm, plan_.limits.buffer_mb, args_.bs(),
                                    {{{"quantMode", args_.quant_mode},
                                      {"K", args_.topk()},
                                      {"H", args_.hidden()},
                                      {"dtype of x (as a number)", args_.x.dtype},
-                                     {"dtype of expandXOut (as a number)", args_.expand_x.dtype}}});
+                                     {"dtype of expandXOut (as a number)", args_.expand_x.dtype},
+                                     {"dtype of scalesOptional (as a number)", scales.dtype},
+                                     {"columns of scalesOptional", scales.dim(1)}}});
     return exchange_.round(
         {.facts = facts,
          .message = std::as_bytes(counts),
@@ -76,8 +79,13 @@ class DispatchCall {
     }
     std::byte* offers = plan_.offers.in(workspace_);
     const Rows rows = plan_.expand_x.rows(args_.expand_x, workspace_);
-    const DispatchOffer strides{rows.stride, stride_of(args_.dynamic_scales), step_of(args_.dynamic_scales),
-                                stride_of(args_.assist_info), stride_of(args_.expand_scales)};
+    const TensorView& scales = args_.dynamic_scales;
+    const DispatchOffer strides{.row_stride = rows.stride,
+                                .assist_stride = stride_of(args_.assist_info),
+                                .weight_stride = stride_of(args_.expand_scales),
+                                .scale_stride = stride_of(scales),
+                                .scale_pair = scales.rank == 3 ? step_of(scales, 1) : 2 * step_of(scales, 1),
+                                .scale_step = step_of(scales, scales.rank == 3 ? 2 : 1)};
     for (std::int64_t source = 0; source < ranks; ++source)
       std::memcpy(offers + source * plan_.offer_bytes, &strides, sizeof strides);
     for (std::int64_t local = 0; local < local_experts_; ++local)
@@ -98,7 +106,7 @@ class DispatchCall {
 
   Result<comm::Round> swap_offers(const Status& fits) {
     blocks_[kRows] = {plan_.expand_x.rows(args_.expand_x, workspace_).data, plan_.capacity * row_bytes_};
-    blocks_[kScales] = exposed(args_.dynamic_scales, args_.makes_scales());
+    blocks_[kScales] = exposed(args_.dynamic_scales, args_.has_scales());
     blocks_[kAssist] = exposed(args_.assist_info, plan_.triples);
     blocks_[kWeights] = exposed(args_.expand_scales, args_.weighs());
     return exchange_.round({.message = std::as_bytes(plan_.offers.span_in(workspace_)),
@@ -130,14 +138,13 @@ class DispatchCall {
   // Writes every row and what goes with it to its final place.
   void push() {
     const std::int64_t row_work = slots_.per_token() * row_bytes_;
-    plan_.x.gather(args_.x, args_.bs(), workspace_);
-    const TensorView scales = args_.scale_matrix();
-    plan_.scales.gather(scales, scales.dim(0), workspace_);
+    plan_.rows.gather(args_, workspace_);
     const bool streaming = args_.bs() * row_work * members_.layout.ranks() > kStreamedBytes;
     parallel_for(args_.bs(), pieces_of(args_.bs(), row_work, kBytesPerTask, members_.layout.ranks()),
                  [&](Range tokens) {
                    find_places(tokens);
-                   write_rows(tokens, streaming);
+                   plan_.rows.write(args_, slots_, members_.layout, plan_.place_of_slot.in(workspace_),
+                                    tokens, streaming, workspace_);
                    write_labels(tokens);
                  });
   }
@@ -158,51 +165,6 @@ class DispatchCall {
     }
   }
 
-  void write_rows(Range tokens, bool streaming) const {
-    const Rows x = plan_.x.rows(args_.x, workspace_);
-    std::byte* const* places = plan_.place_of_slot.in(workspace_);
-    if (!args_.quantizes())
-      return plan_.copy_rows({x.data, x.stride, row_bytes_, places, slots_.per_token(), streaming}, tokens);
-    kernels::QuantizeRows rows{.rows = x.data,
-                               .row_stride = x.stride,
-                               .dtype = args_.x.dtype,
-                               .hidden = args_.hidden(),
-                               .smooth_of_slot = nullptr,
-                               .place_of_slot = places,
-                               .slots_per_token = slots_.per_token(),
-                               .scale_of_slot = plan_.scale_of_slot.in(workspace_),
-                               .streaming = streaming,
-                               .rule = plan_.rule,
-                               .to = args_.expand_x.dtype};
-    if (args_.scales.rank == 2) {
-      const float** smooth = plan_.smooth_of_slot.in(workspace_);
-      find_smooth_factors(tokens, smooth);
-      rows.smooth_of_slot = smooth;
-    } else if (args_.scales.present()) {
-      const auto* factors = reinterpret_cast<const float*>(scale_rows()[0]);
-      if (args_.scales.dim(0) == 1)
-        rows.factor = *factors;
-      else
-        rows.smooth = factors;
-    }
-    plan_.quantize_rows(rows, tokens);
-  }
-
-  Rows scale_rows() const { return plan_.scales.rows(args_.scale_matrix(), workspace_); }
-
-  void find_smooth_factors(Range tokens, const float** smooth) const {
-    const Rows scales = scale_rows();
-    const std::byte* const* places = plan_.place_of_slot.in(workspace_);
-    for (std::int64_t t = tokens.begin; t < tokens.end; ++t)
-      for (std::int64_t j = 0; j < slots_.per_token(); ++j) {
-        const std::int64_t s = t * slots_.per_token() + j;
-        if (places[s] == nullptr) continue;
-        const std::int64_t row =
-            j < slots_.topk() ? members_.layout.scale_row_of_expert(slots_.id(t, j)) : j - slots_.topk();
-        smooth[s] = reinterpret_cast<const float*>(scales[row]);
-      }
-  }
-
   // Scales, weights and where each row came from.
   void write_labels(Range tokens) const {
     const Target* targets = plan_.targets.in(workspace_);
@@ -221,15 +183,23 @@ class DispatchCall {
             *reinterpret_cast<std::int32_t*>(peer.assist + (3 * row + i) * peer.strides.assist_stride) =
                 triple[i];
         }
-        if (peer.scales != nullptr)
-          for (std::int64_t i = 0; i < plan_.scales_per_row; ++i)
-            *reinterpret_cast<float*>(peer.scales + row * peer.strides.scale_stride +
-                                      i * peer.strides.scale_step) =
-                plan_.scale_of_slot.in(workspace_)[s * plan_.scales_per_row + i];
+        if (peer.scales != nullptr) write_scales(peer, row, plan_.rows.scales_of(args_, t, s, workspace_));
         if (peer.weights != nullptr && args_.expert_scales.present())
           *reinterpret_cast<float*>(peer.weights + row * peer.strides.weight_stride) =
               j < slots_.topk() ? args_.expert_scales.at<float>(t, j) : 1.0f;
       }
+  }
+
+  void write_scales(const DispatchPeer& peer, std::int64_t row, const std::byte* from) const {
+    const std::int64_t count = plan_.rows.scales_per_row(), bytes = plan_.rows.scale_bytes();
+    const DispatchOffer& at = peer.strides;
+    std::byte* to = peer.scales + row * at.scale_stride;
+    if (at.scale_step == bytes && at.scale_pair == 2 * bytes) {
+      std::memcpy(to, from, static_cast<std::size_t>(count * bytes));
+      return;
+    }
+    for (std::int64_t i = 0; i < count; ++i, from += bytes)
+      std::memcpy(to + i / 2 * at.scale_pair + i % 2 * at.scale_step, from, static_cast<std::size_t>(bytes));
   }
 
   static std::int64_t row_of(const Target& target, const std::int32_t* first_row) {
@@ -261,8 +231,8 @@ class DispatchCall {
   static std::int64_t stride_of(const TensorView& view) {
     return view.present() ? view.row_stride_bytes() : 0;
   }
-  static std::int64_t step_of(const TensorView& view) {
-    return view.rank == 2 ? bytes_of(view.dtype, view.strides[1]) : 0;
+  static std::int64_t step_of(const TensorView& view, int axis) {
+    return view.rank > axis ? bytes_of(view.dtype, view.strides[axis]) : 0;
   }
   static comm::Exposed exposed(const TensorView& view, bool used) {
     if (!used || !view.present()) return {};
@@ -283,17 +253,11 @@ class DispatchCall {
   std::array<comm::Exposed, 4> blocks_;  // peers read it until the last round
 };
 
-kernels::QuantRule rule_of(const DispatchArgs& args) {
-  using kernels::QuantRule;
-  if (args.quant_mode == 3) return QuantRule::groups;
-  return args.quant_mode == 2 ? QuantRule::times_127 : QuantRule::fixed;
-}
-
 // Rows that all the outputs of a receiver have room for.
 std::int64_t rows_that_fit(const DispatchArgs& args, bool triples) {
   std::int64_t rows = std::min<std::int64_t>(args.expand_x.dim(0), INT32_MAX);
   if (triples) rows = std::min(rows, args.assist_info.dim(0) / 3);
-  if (args.makes_scales()) rows = std::min(rows, args.dynamic_scales.dim(0));
+  if (args.has_scales()) rows = std::min(rows, args.dynamic_scales.dim(0));
   if (args.weighs()) rows = std::min(rows, args.expand_scales.dim(0));
   return rows;
 }
@@ -301,8 +265,7 @@ std::int64_t rows_that_fit(const DispatchArgs& args, bool triples) {
 }  // namespace
 
 std::string Dispatch::Plan::describe() const {
-  return fmt::format("{} ranks, {} rows fit, {}", layout.ranks(), capacity,
-                     quantize_rows != nullptr ? "quantised on the way" : "copied");
+  return fmt::format("{} ranks, {} rows fit, {}", layout.ranks(), capacity, rows.describe());
 }
 
 Result<Dispatch::Plan> Dispatch::plan(const char* function, const Args& args) {
@@ -313,22 +276,14 @@ Result<Dispatch::Plan> Dispatch::plan(const char* function, const Args& args) {
   plan.policy = slot_policy();
   plan.triples = product() != Product::a2;
   plan.zero_tail = plan.algorithm == CommAlg::hierarchy && product() != Product::host;
-  plan.rule = rule_of(args);
-  plan.scales_per_row = kernels::QuantizeRows::scales_per_row(plan.rule, args.hidden());
   plan.capacity = rows_that_fit(args, plan.triples);
-  if (args.quantizes())
-    plan.quantize_rows = kernels::quantize_rows_variants().front().run;
-  else
-    plan.copy_rows = kernels::copy_rows_variants().front().run;
 
   const EpLayout& layout = plan.layout;
   const std::int64_t slots = args.bs() * (args.topk() + layout.shared_experts());
   const std::int64_t first_rows = layout.width() * static_cast<std::int64_t>(sizeof(std::int32_t));
   plan.offer_bytes = static_cast<std::int64_t>(sizeof(DispatchOffer)) + (first_rows + 7) / 8 * 8;
   Scratch scratch;
-  plan.x = DenseRows(args.x, args.bs(), scratch);
-  const TensorView scales = args.scale_matrix();
-  plan.scales = DenseRows(scales, scales.dim(0), scratch);
+  plan.rows = RowMaker(args, slots, scratch);
   plan.expand_x = DenseRows(args.expand_x, plan.capacity, scratch);
   plan.targets = scratch.add<Target>(slots);
   plan.send_counts = scratch.add<std::int32_t>(layout.destinations());
@@ -339,8 +294,6 @@ Result<Dispatch::Plan> Dispatch::plan(const char* function, const Args& args) {
   if (args.performance_info.present()) plan.waits = scratch.add<std::int64_t>(layout.ranks());
   plan.first_row = scratch.add<std::int32_t>(layout.destinations());
   plan.place_of_slot = scratch.add<std::byte*>(slots);
-  if (args.scales.rank == 2) plan.smooth_of_slot = scratch.add<const float*>(slots);
-  plan.scale_of_slot = scratch.add<float>(slots * plan.scales_per_row);
   plan.workspace_bytes = scratch.bytes();
   return plan;
 }

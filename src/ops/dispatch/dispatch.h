@@ -2,10 +2,9 @@
 #pragma once
 #include "comm/group.h"
 #include "executor/call.h"
-#include "kernels/copy_rows/copy_rows.h"
-#include "kernels/quantize_rows/quantize_rows.h"
 #include "ops/dense_rows.h"
 #include "ops/dispatch/ep_layout.h"
+#include "ops/dispatch/row_maker.h"
 #include "ops/dispatch/slots.h"
 #include "ops/scratch.h"
 
@@ -23,13 +22,18 @@ struct DispatchArgs : EpAttributes {
   std::int64_t topk() const { return expert_ids.dim(1); }
   std::int64_t hidden() const { return x.dim(1); }
   bool quantizes() const { return quant_mode != 0; }
-  bool makes_scales() const { return quant_mode >= 2; }  // which go to dynamicScalesOut
+  bool scales_travel() const { return quant_mode == 0 && !kHalves.has(x.dtype); }  // with their tokens
+  bool has_scales() const { return quant_mode >= 2 || scales_travel(); }  // which go to dynamicScalesOut
   bool weighs() const { return expert_scales.present() && expand_scales.present(); }
-  // scalesOptional as a matrix: a row per expert, or one for all of them.
+  // scalesOptional as a matrix: a row per expert or token, or one for all of them.
   TensorView scale_matrix() const {
     TensorView matrix = scales;
     if (scales.rank != 1) return matrix;
     matrix.rank = 2;
+    if (scales_travel()) {
+      matrix.shape[1] = 1, matrix.strides[1] = 1;
+      return matrix;
+    }
     matrix.shape[0] = 1, matrix.shape[1] = scales.shape[0];
     matrix.strides[0] = 0, matrix.strides[1] = scales.strides[0];
     return matrix;
@@ -39,7 +43,8 @@ struct DispatchArgs : EpAttributes {
 // What a receiver tells each source: how its outputs lie, and (behind it) the first row of each local
 // expert's part.
 struct DispatchOffer {
-  std::int64_t row_stride, scale_stride, scale_step, assist_stride, weight_stride;
+  std::int64_t row_stride, assist_stride, weight_stride;
+  std::int64_t scale_stride, scale_pair, scale_step;  // from row to row, from pair to pair, inside of a pair
 };
 
 // Where a peer's outputs are; null: not to be written.
@@ -64,23 +69,18 @@ struct Dispatch {
     bool zero_tail = false;
     std::int64_t capacity = 0;     // rows that the outputs have room for
     std::int64_t offer_bytes = 0;  // one DispatchOffer and its first rows
-    kernels::CopyRowsFn copy_rows = nullptr;
-    kernels::QuantizeRowsFn quantize_rows = nullptr;
-    kernels::QuantRule rule{};
-    std::int64_t scales_per_row = 0;
 
-    DenseRows x, scales, expand_x;
-    Part<Target> targets;               // [BS * slots per token]
-    Part<std::int32_t> send_counts;     // [destinations], also the message of the first round
-    Part<std::int32_t> recv_counts;     // [L * W] of (local expert, source), then their inclusive sums
-    Part<std::byte> offers;             // [W] the message of the second round
-    Part<DispatchPeer> peers;           // [W]
-    Part<std::int32_t> members;         // [W] where elasticInfo names them
-    Part<std::int64_t> waits;           // [W] where performanceInfo counts them
-    Part<std::int32_t> first_row;       // [destinations] of my rows at the receiver
-    Part<std::byte*> place_of_slot;     // [BS * slots per token]
-    Part<const float*> smooth_of_slot;  // the same, where experts have smooth factors of their own
-    Part<float> scale_of_slot;          // the same times scales_per_row
+    RowMaker rows;
+    DenseRows expand_x;
+    Part<Target> targets;            // [BS * slots per token]
+    Part<std::int32_t> send_counts;  // [destinations], also the message of the first round
+    Part<std::int32_t> recv_counts;  // [L * W] of (local expert, source), then their inclusive sums
+    Part<std::byte> offers;          // [W] the message of the second round
+    Part<DispatchPeer> peers;        // [W]
+    Part<std::int32_t> members;      // [W] where elasticInfo names them
+    Part<std::int64_t> waits;        // [W] where performanceInfo counts them
+    Part<std::int32_t> first_row;    // [destinations] of my rows at the receiver
+    Part<std::byte*> place_of_slot;  // [BS * slots per token]
   };
 
   static const contract::Contract kContract;

@@ -1,21 +1,22 @@
 // Moeyard. SPDX-License-Identifier: Apache-2.0
 #include "ops/dispatch/dispatch.h"
 #include "ops/dispatch/ep_rules.h"
+#include "ops/dispatch/quant_rules.h"
 
 namespace moeyard::ops {
 namespace {
 
 using namespace contract;
 using namespace ep_rules;
+using namespace quant_rules;
 using A = DispatchArgs;
-
-constexpr Dtypes kFp8 = kE5M2 | kE4M3, kFp4 = kE2M1 | kE1M2;
 
 constexpr Param kParams[] = {
     in<&A::x>("x", kHalves | kINT32 | kHIF8 | kFp8 | kFp4, "BS, H", "tokens of this rank"),
     in<&A::expert_ids>("expertIds", kINT32, "BS, K", "expert of each slot"),
-    in<&A::scales>("scalesOptional", kFP32 | kE8M0, "E, H | *",
-                   "factors of the elements per expert; for all of them with quantMode 1")
+    in<&A::scales>(
+        "scalesOptional", kFP32 | kE8M0, "",
+        "factors of the elements per expert, or for all with quantMode 1; scales of quantised tokens")
         .optional(),
     in<&A::active_mask>("xActiveMaskOptional", kBOOL, "BS | BS, K", "active tokens (trues first), or slots")
         .optional(),
@@ -35,7 +36,8 @@ constexpr Param kParams[] = {
     attribute<&A::expert_shard_type>("expertShardType", "0: shared experts come first"),
     attribute<&A::shared_expert_num>("sharedExpertNum", "shared experts"),
     attribute<&A::shared_expert_rank_num>("sharedExpertRankNum", "ranks set aside for shared experts"),
-    attribute<&A::quant_mode>("quantMode", "0 none, 1 given scales, 2 a scale per row, 3 per 128 elements"),
+    attribute<&A::quant_mode>(
+        "quantMode", "0 none, 1 given scales, 2 a scale per row, 3 per 128 elements, 4 and 5 per 32"),
     attribute<&A::global_bs>("globalBs",
                              "0: all ranks have the same BS; else the largest BS times epWorldSize"),
     attribute<&A::expert_token_nums_type>("expertTokenNumsType", "0 prefix sums, 1 counts"),
@@ -55,9 +57,6 @@ constexpr Param kParams[] = {
     out<&A::expand_scales>("expandScalesOut", kFP32, "*", "weight of each received row").optional(),
 };
 
-// A2 checks none of the outputs: there A is 0, and what is missing is found when the rows are known.
-std::int64_t required_rows(const A& a) { return product() == Product::a2 ? 0 : ep_rules::capacity(a); }
-
 constexpr Dim kDims[] = {
     dim("BS", "tokens of this rank"),
     dim("H", "elements of a token"),
@@ -71,23 +70,7 @@ constexpr Dim kDims[] = {
            [](const A& a) { return product() == Product::a2 ? a.bs() * a.topk() : 128 * required_rows(a); }),
 };
 
-bool is_half(const TensorView& view) { return kHalves.has(view.dtype); }
-
 constexpr auto kFirstRules = std::to_array<Rule>({
-    rule<A>(
-        Stage::nulls, kEverywhere, "dynamicScalesOut", "be given when quantMode is 2",
-        [](const A& a) { return a.quant_mode != 2 || a.dynamic_scales.present(); },
-        "pass an FP32 tensor of A elements", ACLNN_ERR_PARAM_NULLPTR),
-    rule<A>(
-        Stage::nulls, kHost | k950, "dynamicScalesOut", "be given when quantMode is 3",
-        [](const A& a) { return a.quant_mode != 3 || a.dynamic_scales.present(); },
-        "pass an FP32 tensor of shape (A, ceil(H / 128))", ACLNN_ERR_PARAM_NULLPTR),
-    rule<A>(
-        Stage::nulls, kEverywhere, "x", "not be INT32 while scalesOptional or dynamicScalesOut is null",
-        [](const A& a) {
-          return a.x.dtype != ACL_INT32 || (a.scales.present() && a.dynamic_scales.present());
-        },
-        {}, ACLNN_ERR_PARAM_NULLPTR),
     rule<A>(
         Stage::strings, kEverywhere, "groupEp", "have fewer than 128 characters",
         [](const A& a) { return a.group_ep.size() < 128; }, "pass what HcclGetCommName gives",
@@ -99,10 +82,6 @@ constexpr auto kFirstRules = std::to_array<Rule>({
         Stage::strings, kHost | k950, "performanceInfoOptional", "be null with commAlg ccu",
         [](const A& a) { return a.comm_alg != "ccu" || !a.performance_info.present(); }, {},
         ACLNN_ERR_PARAM_NULLPTR),
-    rule<A>(
-        Stage::attributes, kEverywhere, "expandXOut", "have the dtype of x where both are FP16 or BF16",
-        [](const A& a) { return !is_half(a.x) || !is_half(a.expand_x) || a.x.dtype == a.expand_x.dtype; },
-        "make expandXOut of the dtype of x", ACLNN_ERR_PARAM_INVALID),
 });
 
 constexpr auto kAttributeRules = std::to_array<Rule>({
@@ -110,10 +89,6 @@ constexpr auto kAttributeRules = std::to_array<Rule>({
             [](const A& a) { return a.quant_mode == 0 || a.quant_mode == 2; }),
     rule<A>(Stage::attributes, kHost | k950, "quantMode", "be in [0, 5]",
             [](const A& a) { return in_range(a.quant_mode, 0, 5); }),
-    rule<A>(
-        Stage::attributes, kHost | k950, "quantMode",
-        "be in [0, 3], as the other modes are not supported yet",
-        [](const A& a) { return in_range(a.quant_mode, 0, 3); }, "use one of these"),
     rule<A>(Stage::attributes, kEverywhere, "expertTokenNumsType", "be 0 or 1",
             [](const A& a) { return in_range(a.expert_token_nums_type, 0, 1); }),
     rule<A>(Stage::attributes, kHost, "commAlg",
@@ -138,40 +113,10 @@ constexpr auto kAttributeRules = std::to_array<Rule>({
               const std::string& n = a.comm_alg;
               return n.empty() || n == "fullmesh_v1" || n == "fullmesh_v2" || n == "ccu";
             }),
-    rule<A>(
-        Stage::attributes, kEverywhere, "x", "be FP16 or BF16, as other tokens are not supported yet",
-        [](const A& a) { return is_half(a.x); }, "cast it first"),
-    rule<A>(
-        Stage::attributes, kEverywhere, "expandXOut", "have the dtype of x when quantMode is 0",
-        [](const A& a) { return a.quantizes() || a.expand_x.dtype == a.x.dtype; },
-        "make expandXOut of the dtype of x"),
-    rule<A>(Stage::attributes, kA2 | kA3, "expandXOut", "be INT8 when quantMode is 2",
-            [](const A& a) { return !a.quantizes() || a.expand_x.dtype == ACL_INT8; }),
-    rule<A>(
-        Stage::attributes, kHost | k950, "expandXOut",
-        "be INT8 when quantMode is 1, as HIFLOAT8 rows are not supported yet",
-        [](const A& a) { return a.quant_mode != 1 || a.expand_x.dtype == ACL_INT8; }, "make expandXOut INT8"),
-    rule<A>(Stage::attributes, kHost | k950, "expandXOut",
-            "be INT8, FLOAT8_E4M3FN or FLOAT8_E5M2 when quantMode is 2",
-            [](const A& a) { return a.quant_mode != 2 || (kINT8 | kFp8).has(a.expand_x.dtype); }),
-    rule<A>(Stage::attributes, kHost | k950, "expandXOut",
-            "be FLOAT8_E4M3FN or FLOAT8_E5M2 when quantMode is 3",
-            [](const A& a) { return a.quant_mode != 3 || kFp8.has(a.expand_x.dtype); }),
-    rule<A>(Stage::attributes, kEverywhere, "dynamicScalesOut", "be FP32 when quantMode is 2 or 3",
-            [](const A& a) { return !a.makes_scales() || a.dynamic_scales.dtype == ACL_FLOAT; }),
-    rule<A>(
-        Stage::attributes, kEverywhere, "scalesOptional", "be null when quantMode is 0 and x is FP16 or BF16",
-        [](const A& a) { return a.quantizes() || !a.scales.present(); }, "pass no scales, or quantMode 2"),
-    rule<A>(
-        Stage::attributes, kHost | k950, "scalesOptional", "be given when quantMode is 1",
-        [](const A& a) { return a.quant_mode != 1 || a.scales.present(); },
-        "pass one factor, H of them, or H for each expert"),
-    rule<A>(Stage::attributes, kEverywhere, "scalesOptional", "be FP32 when quantMode is 1, 2 or 3",
-            [](const A& a) { return !a.scales.present() || a.scales.dtype == ACL_FLOAT; }),
-    rule<A>(Stage::attributes, kEverywhere, "scalesOptional", "have 2 dimensions when quantMode is 2 or 3",
-            [](const A& a) { return !a.makes_scales() || !a.scales.present() || a.scales.rank == 2; }),
-    rule<A>(Stage::attributes, kA2 | kA3, "scalesOptional", "be null with the hierarchy algorithm",
-            [](const A& a) { return !is_hierarchy(a) || !a.scales.present(); }),
+});
+
+// After modes and scales, whose rules are in quant_rules.h.
+constexpr auto kOptionalRules = std::to_array<Rule>({
     rule<A>(
         Stage::attributes, kA2, "expertScalesOptional", "be given on this product",
         [](const A& a) { return a.expert_scales.present(); }, "pass the weights of the slots"),
@@ -194,23 +139,6 @@ constexpr auto kAttributeRules = std::to_array<Rule>({
 constexpr auto kShapeRules = std::to_array<Rule>({
     rule<A>(Stage::shapes, kMeshes, "expertTokenNumsOut", "have exactly L elements",
             [](const A& a) { return a.expert_token_nums.dim(0) == local_experts(a); }),
-    rule<A>(Stage::shapes, kEverywhere, "dynamicScalesOut", "have shape (>= A) when quantMode is 2",
-            [](const A& a) {
-              return a.quant_mode != 2 ||
-                     (a.dynamic_scales.rank == 1 && a.dynamic_scales.dim(0) >= required_rows(a));
-            }),
-    rule<A>(Stage::shapes, kHost | k950, "dynamicScalesOut",
-            "have shape (>= A, ceil(H / 128)) when quantMode is 3",
-            [](const A& a) {
-              return a.quant_mode != 3 ||
-                     (a.dynamic_scales.rank == 2 && a.dynamic_scales.dim(0) >= required_rows(a) &&
-                      a.dynamic_scales.dim(1) == (a.hidden() + 127) / 128);
-            }),
-    rule<A>(Stage::shapes, kHost | k950, "scalesOptional",
-            "have shape (1), (H) or (E, H) when quantMode is 1",
-            [](const A& a) {
-              return a.scales.rank != 1 || a.scales.dim(0) == 1 || a.scales.dim(0) == a.hidden();
-            }),
     rule<A>(Stage::shapes, kEverywhere, "expandScalesOut",
             "have at least A elements when expertScalesOptional is given",
             [](const A& a) { return !a.weighs() || a.expand_scales.dim(0) >= required_rows(a); }),
@@ -224,8 +152,9 @@ constexpr auto kShapeRules = std::to_array<Rule>({
             }),
 });
 
-constexpr auto kRules = join(null_rules<A>(), kFirstRules, attribute_rules<A>(), kAttributeRules,
-                             group_rules<A>(), token_rules<A>(), shape_rules<A>(), kShapeRules);
+constexpr auto kRules =
+    join(null_rules<A>(), kNulls, kFirstRules, kPairs, attribute_rules<A>(), kAttributeRules, kModes, kScales,
+         kOptionalRules, group_rules<A>(), token_rules<A>(), shape_rules<A>(), kShapes, kShapeRules);
 
 }  // namespace
 
