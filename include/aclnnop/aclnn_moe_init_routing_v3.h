@@ -10,9 +10,10 @@ extern "C" {
 
 /* Copies the tokens of a range of experts to rows that are grouped by expert, inside an expert by slot n * K + k.
  *
- *   x                             in   FP16, BF16, FP32 or INT8; 950 and host 8-bit floats as well (N, H)
+ *   x                             in   FP16, BF16, FP32 or INT8; 950 and host FP8, HIFLOAT8 and FP4 as well, in FP4 with an even H (N, H)
  *   expertIdx                     in   INT32 (N, K)     expert of each slot
- *   scaleOptional                 in   FP32    quantMode -1: (N), a scale that travels with its token; 0: (1); 1: null,
+ *   scaleOptional                 in   FP32    quantMode -1: (N), a scale that travels with its token, or with x of 8 or 4 bits
+ *                                             E8M0 (N, H / 64 rounded up, 2); 0: (1); 1: null,
  *                                             (end - start, H) or (1, H), factors of an expert's or of all rows
  *   offsetOptional                in   FP32    quantMode 0: (1)
  *   activeNum                     rows to keep; 0 or -1: all
@@ -28,7 +29,7 @@ extern "C" {
  *   expandedXOut                  out  as x, INT8 in quantMode 0 and 1 (rows kept, H), or (E, C, H); rows without a slot keep what they hold, or are 0 with (E, C, H)
  *   expandedRowIdxOut             out  INT32 (N * K)    entries after the last row keep what they hold with rowIdxType 1
  *   expertTokensCountOrCumsumOut  out  INT64 (end - start), or (E, 2)    written when counting
- *   expandedScaleOut              out  FP32 (rows), or (rows, 1)         written with scale, and in quantMode 1
+ *   expandedScaleOut              out  FP32 (rows), (rows, 1), or E8M0 as scaleOptional   written with scale, and in quantMode 1
  *
  * Errors: 161001 a required tensor is null; 161002 a dtype; 561002 any other rule.
  * Source: CANN's document of aclnnMoeInitRoutingV3. */

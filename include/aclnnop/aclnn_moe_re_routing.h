@@ -10,9 +10,9 @@ extern "C" {
 
 /* Regroups rows that lie by source rank, and inside a rank by local expert, into rows by expert, and inside an expert by rank.
  *
- *   tokens                    in   FP16, BF16 or INT8; 950 and host 8-bit floats as well (A, H)
+ *   tokens                    in   FP16, BF16 or INT8; 950 and host FP8, HIFLOAT8 and FP4 as well, in FP4 with an even H (A, H)
  *   expertTokenNumPerRank     in   INT32 or INT64 (N, E)    rows that rank r sent for local expert e
- *   perTokenScalesOptional    in   FP32 (A), or (A, S) on 950 and host; E8M0 as well with 8-bit floats
+ *   perTokenScalesOptional    in   FP32 (A), or (A, S) on 950 and host; E8M0 as well with these
  *   expertTokenNumType        what expertTokenNumOut is: 1 rows of each expert; 0, on host, of each and all before it
  *   idxType                   0 row -> source row; 1, on 950 and host, source row -> row
  *   permuteTokensOut          out  as tokens (A, H)

@@ -1,5 +1,6 @@
 // Moeyard. SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include <array>
 #include <cstdint>
 #include <memory>
 #include <span>
@@ -211,6 +212,26 @@ template <class Args, class Predicate>
 constexpr Rule rule(Stage stage, Products on, std::string_view subject, std::string_view must, Predicate,
                     std::string_view way_out = {}, std::int32_t code = 0) {
   return {stage, on, code, subject, must, detail::erased<Args>(Predicate{}), way_out};
+}
+
+namespace detail {
+template <class T>
+constexpr void append(T*& to, const T& one) {
+  *to++ = one;
+}
+template <class T, std::size_t kSize>
+constexpr void append(T*& to, const T (&list)[kSize]) {
+  for (const T& one : list) *to++ = one;
+}
+}  // namespace detail
+
+// Parameters or rules, single ones and lists of them, as one list: joined<Rule>(kShared, rule<A>(...), kMore).
+template <class T, class... Parts>
+constexpr auto joined(const Parts&... parts) {
+  std::array<T, ((sizeof(Parts) / sizeof(T)) + ...)> all{};
+  T* to = all.data();
+  (detail::append<T>(to, parts), ...);
+  return all;
 }
 
 }  // namespace moeyard::contract

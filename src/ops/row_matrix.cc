@@ -62,8 +62,32 @@ void copy_elements(const TensorView& view, std::byte* copy) {
   });
 }
 
+// Elements of 4 bits, the first of two in the low bits.
+struct Nibble {
+  std::byte* const byte;
+  const unsigned shift;
+  Nibble(std::byte* data, std::int64_t i) : byte(data + (i >> 1)), shift((i & 1) != 0 ? 4 : 0) {}
+  std::byte load() const { return (*byte >> shift) & std::byte{0xF}; }
+  void store(std::byte value) const { *byte = (*byte & (std::byte{0xF0} >> shift)) | (value << shift); }
+};
+
+// One after the other: neighbours share a byte.
+template <bool kLoad>
+void copy_nibbles(const TensorView& view, std::byte* copy) {
+  for (std::int64_t i = 0; i < view.numel(); ++i) {
+    const Nibble strided(view.data, view.offset + offset_of(view, 0, view.rank, i)), dense(copy, i);
+    if constexpr (kLoad)
+      dense.store(strided.load());
+    else
+      strided.store(dense.load());
+  }
+}
+
+bool is_packed(const TensorView& view) { return find_dtype(view.dtype)->bits < 8; }
+
 template <bool kLoad>
 void copy(const TensorView& view, std::byte* dense) {
+  if (is_packed(view)) return copy_nibbles<kLoad>(view, dense);
   switch (bytes_of(view.dtype, 1)) {
     case 1:
       return copy_elements<std::uint8_t, kLoad>(view, dense);
@@ -85,7 +109,8 @@ RowMatrix::RowMatrix(const TensorView& view, int row_axes, Scratch& scratch)
   rows_ = rows.size;
   columns_ = columns.size;
   stride_ = rows.stride;
-  in_place_ = rows.possible && columns.possible && (columns.size <= 1 || columns.stride == 1);
+  in_place_ = rows.possible && columns.possible && (columns.size <= 1 || columns.stride == 1) &&
+              !(is_packed(view) && (stride_ % 2 != 0 || view.offset % 2 != 0));
   if (in_place_) return;
   stride_ = columns_;
   copy_ = scratch.add<std::byte>(bytes_of(view.dtype, rows_ * columns_));

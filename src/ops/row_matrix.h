@@ -20,8 +20,8 @@ struct Matrix {
   }
 };
 
-// A tensor of whole-byte elements as a matrix: its first axes number the rows, the others make up a row. A view that
-// does not lie in memory like that is used through a copy in the workspace.
+// A tensor as a matrix: its first axes number the rows, the others make up a row. A view that does not lie in memory like
+// that is used through a copy in the workspace. Rows of 4-bit elements have an even number of them.
 class RowMatrix {
  public:
   RowMatrix() = default;

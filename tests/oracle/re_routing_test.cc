@@ -20,7 +20,8 @@ struct Case {
   std::int64_t ranks = 0, experts = 0, rows = 0, hidden = 0;
   Values counts;
   bool v2 = false, scaled = true;
-  std::int64_t scales = 0;  // per row; 0: one dimension
+  std::optional<aclDataType> packed;  // FP4 rows: `hidden` counts bytes
+  std::int64_t scales = 0;            // per row; 0: one dimension
   std::int64_t count_type = 1, idx_type = 0;
 };
 
@@ -42,6 +43,9 @@ struct Call {
     idx = Tensor::empty<std::int32_t>({c.rows}, layout());
     num = Tensor::empty<N>({c.experts}, layout());
     if (c.v2) out_weights = Tensor::empty<float>({c.rows, 1}, layout());
+    if (!c.packed) return;
+    tokens->split_bytes(*c.packed);
+    out->split_bytes(*c.packed);
   }
   int phase_one(std::uint64_t* size, aclOpExecutor** executor) {
     if (c.v2)
@@ -161,6 +165,14 @@ TEST_F(ReRoutingTest, MatchesItsDefinition) {
   }
 }
 
+TEST_F(ReRoutingTest, MovesFourBitRows) {
+  for (const aclDataType dtype : {ACL_FLOAT4_E2M1, ACL_FLOAT4_E1M2}) {
+    Case c = random_case(random);
+    c.packed = dtype;
+    matches_reference<std::int8_t, std::int32_t>(c, random, device, false);
+  }
+}
+
 TEST_F(ReRoutingTest, IsTheSameOnOneThreadAndMany) {
   const bool asked = std::getenv("MOEYARD_THREADS") != nullptr;
   Case c = random_case(random, 800);
@@ -243,6 +255,14 @@ TEST_F(ReRoutingTest, RefusesWithCodeAndReason) {
   Good lonely(c, random);
   expect_null_results_refused(lonely);
   lonely.weights.reset();
+  for (const bool v2 : {false, true}) {
+    Case odd{1, 1, 1, 3, {1}};
+    odd.v2 = v2;
+    Good call(odd, random);
+    call.tokens = Tensor(ACL_FLOAT4_E2M1, {1, 3}, 1), call.out = Tensor(ACL_FLOAT4_E2M1, {1, 3}, 1);
+    expect_refusal(call, 561002,
+                   "tokens is FLOAT4_E2M1[1,3] but must have rows of an even number of elements in FP4");
+  }
   expect_refusal(lonely, 561002, "permuteTopkWeightOutOptional is FP32[7,1] but must be given exactly when");
 }
 
@@ -260,7 +280,9 @@ TEST(ReRoutingProducts, FollowTheProduct) {
   EXPECT_EQ(Good(c, random).run(device), 561002);
   c.count_type = 1, c.scales = 2;
   EXPECT_EQ(Good(c, random).run(device), 561002);
-  c.scales = 0, c.v2 = true;
+  c.scales = 0, c.packed = ACL_FLOAT4_E2M1;
+  EXPECT_EQ((Call<std::int8_t, std::int32_t>(c, random).run(device)), 561002);
+  c.packed.reset(), c.v2 = true;
   EXPECT_EQ(Good(c, random).run(device), 561003);
 }
 

@@ -146,6 +146,16 @@ class Tensor {
     tensor_ = aclCreateTensor(shape.data(), shape.size(), dtype_, strides.data(), offset_ * per_byte_, format,
                               shape.data(), shape.size(), memory_);
   }
+  // Lets the operator see each byte as two neighbouring elements of 4 bits; values() and set() stay with bytes. Bytes of a
+  // row must be neighbours.
+  void split_bytes(aclDataType dtype) {
+    std::vector<std::int64_t> shape = shape_, strides = strides_;
+    for (std::int64_t& stride : strides) stride *= 2;
+    shape.back() *= 2, strides.back() = 1;
+    aclDestroyTensor(tensor_);
+    tensor_ = aclCreateTensor(shape.data(), shape.size(), dtype, strides.data(), 2 * offset_, ACL_FORMAT_ND,
+                              shape.data(), shape.size(), memory_);
+  }
   template <class T>
   void set(const std::vector<T>& values) {
     for (std::int64_t i = 0; i < numel(); ++i)

@@ -3,18 +3,14 @@
 
 #include <cstring>
 
+#include "base/errors.h"
+
 namespace moeyard::ops {
 namespace {
 
-kernels::QuantizeRows quantization(const InitRoutingArgs& args, const InitRoutingPlan& plan, const Matrix& x,
-                                   const Matrix& rows) {
-  kernels::QuantizeRows to{
-      .dtype = args.x.dtype, .hidden = x.columns, .streaming = is_streamed(rows), .rule = plan.rule};
-  if (plan.rule == kernels::QuantRule::over_127) return to;
-  to.factor = args.scale.present() ? *args.scale.begin_as<float>() : static_cast<float>(args.quant_scale);
-  to.offset = args.offset.present() ? *args.offset.begin_as<float>() : static_cast<float>(args.quant_offset);
-  return to;
-}
+using Counting = InitRoutingPlan::Counting;
+
+constexpr std::int64_t kSlotsPerTask = 16384;  // some 10 us
 
 // One call of version 2 or later: sorts the slots, finds each one's place and moves what goes there.
 class Routing {
@@ -22,8 +18,9 @@ class Routing {
   Routing(const InitRoutingArgs& args, const InitRoutingPlan& plan, std::byte* workspace)
       : args_(args), plan_(plan), workspace_(workspace), place_(plan.place_of_slot.in(workspace)) {}
 
-  void run() {
-    load_ids();
+  Status run(const char* function) {
+    rows_ = MOEYARD_TRY(rows_to_keep(function));
+    ids_ = plan_.ids.load(args_.expert_idx, workspace_);
     in_range_ = plan_.all_ids ? args_.slots() : plan_.order.sort(ids_, plan_.experts, workspace_);
     if (plan_.all_ids) plan_.order.sort(ids_, workspace_);
     first_row_ = rows_below(plan_.experts.begin);
@@ -31,48 +28,60 @@ class Routing {
     number();
     move_rows();
     if (plan_.counting != Counting::none) write_counts();
+    return {};
   }
 
  private:
-  void load_ids() {
-    const Matrix ids = plan_.expert_idx.load(args_.expert_idx, workspace_);
-    ids_ = ids.row_as<std::int32_t>(0);
-    if (args_.expert_idx.dtype != ACL_INT64) return;
-    std::int32_t* narrow = plan_.narrow_ids.in(workspace_);
-    for (std::int64_t i = 0; i < args_.slots(); ++i)
-      narrow[i] = static_cast<std::int32_t>(
-          std::clamp<std::int64_t>(ids.row_as<std::int64_t>(0)[i], INT32_MIN, INT32_MAX));
-    ids_ = narrow;
+  Result<std::int64_t> rows_to_keep(const char* function) const {
+    const std::int64_t there = args_.rows();
+    if (!args_.active_num_tensor.present() || args_.pads()) return there;
+    const std::int64_t wanted = *args_.active_num_tensor.begin_as<std::int64_t>();
+    const std::int64_t kept = wanted == 0 ? args_.slots() : std::min(wanted, args_.slots());
+    if (kept < 0 || kept > there)
+      return wrong_data(function,
+                        "activeNumOptional is {} but must be in [0, {}], the rows of expandedXOut{}", wanted,
+                        there, wanted == 0 ? ", and 0 stands for all slots" : "");
+    return kept;
   }
+
+  const std::int32_t* slot_of_row() const { return plan_.order.slot_of_row(workspace_); }
 
   // Rows of experts below `id` in the order of slots that have a row.
   std::int64_t rows_below(std::int64_t id) const {
-    const std::int32_t* slots = plan_.order.slot_of_row(workspace_);
+    const std::int32_t* slots = slot_of_row();
     return std::partition_point(slots, slots + in_range_,
                                 [&](std::int32_t slot) { return ids_[slot] < id; }) -
            slots;
   }
 
   void find_places() {
-    const std::int32_t* slots = plan_.order.slot_of_row(workspace_);
+    if (args_.pads()) return find_padded_places();
+    const std::int32_t* row_of_slot = plan_.order.row_of_slot(workspace_);
+    parallel_for(args_.slots(), kSlotsPerTask, [&](Range slots) {
+      for (std::int64_t slot = slots.begin; slot < slots.end; ++slot)
+        place_[slot] = row_of_slot[slot] < in_range_ ? row_of_slot[slot] : -1;
+    });
+  }
+
+  void find_padded_places() {
+    const std::int32_t* slots = slot_of_row();
+    const std::int64_t capacity = args_.expert_capacity;
     std::fill_n(place_, args_.slots(), -1);
-    std::int64_t place_in_expert = 0;
-    for (std::int64_t row = 0; row < in_range_; ++row) {
-      const std::int32_t slot = slots[row];
-      if (!args_.pads()) {
-        place_[slot] = static_cast<std::int32_t>(row);
-        continue;
+    parallel_for(in_range_, kSlotsPerTask, [&](Range rows) {
+      std::int64_t first = rows_below(ids_[slots[rows.begin]]);  // row of the expert
+      for (std::int64_t row = rows.begin; row < rows.end; ++row) {
+        const std::int32_t slot = slots[row];
+        if (row > rows.begin && ids_[slots[row - 1]] != ids_[slot]) first = row;
+        if (row - first < capacity)
+          place_[slot] = static_cast<std::int32_t>(ids_[slot] * capacity + row - first);
       }
-      place_in_expert = row > 0 && ids_[slots[row - 1]] == ids_[slot] ? place_in_expert + 1 : 0;
-      if (place_in_expert < args_.expert_capacity)
-        place_[slot] = static_cast<std::int32_t>(ids_[slot] * args_.expert_capacity + place_in_expert);
-    }
+    });
   }
 
   void number() {
     const Matrix out = plan_.expanded_row_idx.load(args_.expanded_row_idx, workspace_);
     if (args_.row_idx_type == 1)
-      std::copy_n(plan_.order.slot_of_row(workspace_), in_range_, out.row_as<std::int32_t>(0));
+      std::copy_n(slot_of_row(), in_range_, out.row_as<std::int32_t>(0));
     else
       std::copy_n(place_, args_.slots(), out.row_as<std::int32_t>(0));
     plan_.expanded_row_idx.store(args_.expanded_row_idx, workspace_);
@@ -80,67 +89,86 @@ class Routing {
 
   void move_rows() {
     const Matrix x = plan_.x.load(args_.x, workspace_), scale = plan_.scale.load(args_.scale, workspace_);
-    const Matrix rows = plan_.expanded_x.load(args_.expanded_x, workspace_);
+    const Matrix weight = plan_.weight.load(args_.topk_weight, workspace_);
     const Matrix scales = plan_.expanded_scale.load(args_.expanded_scale, workspace_);
-    if (args_.pads()) zero_padding(rows, scales);
-    if (plan_.quantizes)
-      quantize_rows(x, rows, scales);
-    else
-      copy_rows(x, rows, scale, scales);
+    const Matrix weights = plan_.expanded_weight.load(args_.expanded_weight, workspace_);
+    Matrix rows = plan_.expanded_x.load(args_.expanded_x, workspace_);
+    rows.rows = rows_;
+    if (args_.pads()) zero_padding({&rows, &scales, &weights});
+    if (args_.quantises()) {
+      quantise_rows(x, rows, scales);
+    } else {
+      const RowScatter scatter(rows);
+      for_each_token(rows, [&](std::int64_t token, std::span<const std::int32_t> places) {
+        scatter(x.row(token), places);
+      });
+      copy_small_rows(scale, args_.topk(), scales);
+    }
+    copy_small_rows(weight, 1, weights);
     plan_.expanded_x.store(args_.expanded_x, workspace_);
     plan_.expanded_scale.store(args_.expanded_scale, workspace_);
+    plan_.expanded_weight.store(args_.expanded_weight, workspace_);
   }
 
-  void copy_rows(const Matrix& x, const Matrix& rows, const Matrix& scale, const Matrix& scales) const {
-    const RowScatter scatter(rows);
+  bool has_row(std::int64_t slot) const { return 0 <= place_[slot] && place_[slot] < rows_; }
+
+  template <class Visit>
+  void for_each_token(const Matrix& rows, Visit&& visit) const {
     const std::int64_t topk = args_.topk();
     parallel_for(args_.tokens(), rows_per_task((topk + 1) * rows.row_bytes), [&](Range tokens) {
-      for (std::int64_t t = tokens.begin; t < tokens.end; ++t) {
-        const std::span<const std::int32_t> places(place_ + t * topk, static_cast<std::size_t>(topk));
-        scatter(x.row(t), places);
-        if (scale.data == nullptr) continue;
-        for (const std::int32_t place : places)
-          if (0 <= place && place < rows.rows) scales.row_as<float>(0)[place] = scale.row_as<float>(0)[t];
-      }
+      for (std::int64_t t = tokens.begin; t < tokens.end; ++t)
+        visit(t, std::span(place_ + t * topk, static_cast<std::size_t>(topk)));
     });
   }
 
-  void quantize_rows(const Matrix& x, const Matrix& rows, const Matrix& scales) const {
-    static const kernels::QuantizeRowsFn quantize = kernels::quantize_rows_variants().front().run;
+  // Slot s has row s / slots_per_row.
+  void copy_small_rows(const Matrix& from, std::int64_t slots_per_row, const Matrix& to) const {
+    if (from.data == nullptr) return;
+    parallel_for(args_.slots(), rows_per_task(2 * to.row_bytes), [&](Range slots) {
+      for (std::int64_t slot = slots.begin; slot < slots.end; ++slot)
+        if (has_row(slot)) std::copy_n(from.row(slot / slots_per_row), to.row_bytes, to.row(place_[slot]));
+    });
+  }
+
+  void quantise_rows(const Matrix& x, const Matrix& rows, const Matrix& scales) const {
     const Matrix smooth = plan_.smooth.load(args_.scale, workspace_);
-    const kernels::QuantizeRows common = quantization(args_, plan_, x, rows);
+    const bool own_factors = smooth.rows > 1;  // of each expert
+    float* const scale = plan_.scale_of_slot.in(workspace_);
+    kernels::QuantizeRows work = quantisation(args_, plan_, x, rows);
+    work.place_of_slot = plan_.address_of_slot.in(workspace_);
+    work.slots_per_token = args_.topk();
+    work.scale_of_slot = scale;
+    if (own_factors)
+      work.smooth_of_slot = plan_.factors_of_slot.in(workspace_);
+    else
+      work.smooth = smooth.row_as<float>(0);
     const std::int64_t topk = args_.topk();
-    parallel_for(args_.slots(), rows_per_task(2 * x.row_bytes), [&](Range slots) {
-      for (std::int64_t slot = slots.begin; slot < slots.end; ++slot) {
-        const std::int64_t place = place_[slot];
-        if (place < 0 || place >= rows.rows) continue;
-        std::byte* const to = rows.row(place);
-        const std::int64_t expert = smooth.rows == 1 ? 0 : ids_[slot] - plan_.experts.begin;
-        const float* factors = nullptr;  // an expert that does not exist has none
-        if (smooth.data != nullptr && 0 <= expert && expert < smooth.rows)
-          factors = smooth.row_as<float>(expert);
-        float scale = 0;
-        kernels::QuantizeRows one = common;
-        one.rows = x.row(slot / topk);
-        one.smooth_of_slot = factors == nullptr ? nullptr : &factors;
-        one.place_of_slot = &to;
-        one.slots_per_token = 1;
-        one.scale_of_slot = &scale;
-        quantize(one, {0, 1});
-        if (scales.data != nullptr) scales.row_as<float>(0)[place] = scale;
+    parallel_for(args_.tokens(), rows_per_task((topk + 1) * x.row_bytes), [&](Range tokens) {
+      for (std::int64_t slot = tokens.begin * topk; slot < tokens.end * topk; ++slot) {
+        plan_.address_of_slot.in(workspace_)[slot] = has_row(slot) ? rows.row(place_[slot]) : nullptr;
+        if (!own_factors) continue;
+        const std::int64_t expert = ids_[slot] - plan_.experts.begin;  // one that does not exist has none
+        plan_.factors_of_slot.in(workspace_)[slot] =
+            0 <= expert && expert < smooth.rows ? smooth.row_as<float>(expert) : nullptr;
       }
+      static const kernels::QuantizeRowsFn quantise = kernels::quantize_rows_variants().front().run;
+      quantise(work, tokens);
+      if (scales.data == nullptr) return;
+      for (std::int64_t slot = tokens.begin * topk; slot < tokens.end * topk; ++slot)
+        if (has_row(slot)) *scales.row_as<float>(place_[slot]) = scale[slot];
     });
   }
 
   // Places of an expert beyond those of its slots.
-  void zero_padding(const Matrix& rows, const Matrix& scales) const {
+  void zero_padding(std::initializer_list<const Matrix*> matrices) const {
     const std::int64_t capacity = args_.expert_capacity;
-    parallel_for(args_.expert_num, rows_per_task(capacity * rows.row_bytes), [&](Range experts) {
+    const std::int64_t grain = rows_per_task(capacity * (*matrices.begin())->row_bytes);
+    parallel_for(args_.expert_num, grain, [&](Range experts) {
       for (std::int64_t e = experts.begin; e < experts.end; ++e)
-        for (std::int64_t c = std::min(rows_below(e + 1) - rows_below(e), capacity); c < capacity; ++c) {
-          std::memset(rows.row(e * capacity + c), 0, static_cast<std::size_t>(rows.row_bytes));
-          if (scales.data != nullptr) scales.row_as<float>(0)[e * capacity + c] = 0;
-        }
+        for (std::int64_t c = std::min(rows_below(e + 1) - rows_below(e), capacity); c < capacity; ++c)
+          for (const Matrix* to : matrices)
+            if (to->data != nullptr)
+              std::memset(to->row(e * capacity + c), 0, static_cast<std::size_t>(to->row_bytes));
     });
   }
 
@@ -170,25 +198,35 @@ class Routing {
     plan_.counts.store(view, workspace_);
   }
 
+ public:
+  static kernels::QuantizeRows quantisation(const InitRoutingArgs& args, const InitRoutingPlan& plan,
+                                            const Matrix& x, const Matrix& rows) {
+    kernels::QuantizeRows to{.rows = x.data,
+                             .row_stride = x.stride,
+                             .dtype = args.x.dtype,
+                             .hidden = x.columns,
+                             .streaming = is_streamed(rows),
+                             .rule = plan.rule};
+    if (args.quant_mode != 0) return to;
+    to.factor = args.scale.present() ? *args.scale.begin_as<float>() : static_cast<float>(args.quant_scale);
+    to.offset =
+        args.offset.present() ? *args.offset.begin_as<float>() : static_cast<float>(args.quant_offset);
+    return to;
+  }
+
+ private:
   const InitRoutingArgs& args_;
   const InitRoutingPlan& plan_;
   std::byte* const workspace_;
   std::int32_t* const place_;
   const std::int32_t* ids_ = nullptr;
+  std::int64_t rows_ = 0;       // of expandedX that are kept
   std::int64_t in_range_ = 0;   // slots that have a row
   std::int64_t first_row_ = 0;  // of the experts that are counted
 };
 
-}  // namespace
-
-Status InitRouting::run(const executor::Run& run, const Args& args, const Plan& plan) {
-  Routing(args, plan, run.workspace).run();
-  return {};
-}
-
-Status InitRoutingV1::run(const executor::Run& run, const Args& args, const Plan& plan) {
-  std::byte* workspace = run.workspace;
-  const auto* ids = plan.expert_idx.load(args.expert_idx, workspace).row_as<std::int32_t>(0);
+Status run_v1(const InitRoutingArgs& args, const InitRoutingPlan& plan, std::byte* workspace) {
+  const std::int32_t* ids = plan.ids.load(args.expert_idx, workspace);
   const auto* row_idx = plan.row_idx.load(args.row_idx, workspace).row_as<std::int32_t>(0);
   const Matrix rows_of_idx = plan.expanded_row_idx.load(args.expanded_row_idx, workspace);
   const Matrix experts = plan.expanded_expert_idx.at(args.expanded_expert_idx, workspace);
@@ -204,9 +242,9 @@ Status InitRoutingV1::run(const executor::Run& run, const Args& args, const Plan
     token_of_row[row] = static_cast<std::int32_t>((idx % tokens + tokens) % tokens);
   }
   const Matrix x = plan.x.load(args.x, workspace), rows = plan.expanded_x.at(args.expanded_x, workspace);
-  if (plan.quantizes) {
-    static const kernels::QuantizeRowsFn quantize = kernels::quantize_rows_variants().front().run;
-    const kernels::QuantizeRows common = quantization(args, plan, x, rows);
+  if (args.quantises()) {
+    static const kernels::QuantizeRowsFn quantise = kernels::quantize_rows_variants().front().run;
+    const kernels::QuantizeRows common = Routing::quantisation(args, plan, x, rows);
     parallel_for(rows.rows, rows_per_task(x.row_bytes), [&](Range range) {
       for (std::int64_t row = range.begin; row < range.end; ++row) {
         std::byte* const to = rows.row(row);
@@ -214,7 +252,7 @@ Status InitRoutingV1::run(const executor::Run& run, const Args& args, const Plan
         one.rows = x.row(token_of_row[row]);
         one.place_of_slot = &to;
         one.slots_per_token = 1;
-        quantize(one, {0, 1});
+        quantise(one, {0, 1});
       }
     });
   } else {
@@ -224,6 +262,64 @@ Status InitRoutingV1::run(const executor::Run& run, const Args& args, const Plan
   plan.expanded_row_idx.store(args.expanded_row_idx, workspace);
   plan.expanded_expert_idx.store(args.expanded_expert_idx, workspace);
   return {};
+}
+
+Counting counting_of(const InitRoutingArgs& args) {
+  if (args.version == 2) {
+    if (args.pads()) return args.count_flag ? Counting::each : Counting::none;
+    constexpr Counting kFlags[] = {Counting::none, Counting::cumulated, Counting::each};
+    return kFlags[args.count_type];
+  }
+  constexpr Counting kTypes[] = {Counting::cumulated, Counting::each, Counting::pairs};
+  return args.version >= 3 && args.count_flag ? kTypes[args.count_type] : Counting::none;
+}
+
+void plan_quantisation(const InitRoutingArgs& args, Scratch& scratch, InitRoutingPlan& plan) {
+  if (args.quant_mode == 0)
+    plan.rule = args.version <= 2 ? kernels::QuantRule::fixed_fp16 : kernels::QuantRule::fixed;
+  plan.address_of_slot = scratch.add<std::byte*>(args.slots());
+  if (args.quant_mode == 0) return;
+  plan.scale_of_slot = scratch.add<float>(args.slots());
+  plan.smooth = RowMatrix(args.scale, 1, scratch);
+  plan.factors_of_slot = scratch.add<const float*>(args.slots());
+  plan.expanded_scale = RowMatrix(args.expanded_scale, 1, scratch);
+}
+
+}  // namespace
+
+Result<InitRoutingPlan> InitRouting::plan(const char* /*function*/, const Args& args) {
+  Plan plan;
+  Scratch scratch;
+  plan.x = RowMatrix(args.x, 1, scratch);
+  plan.row_idx = RowMatrix(args.row_idx, 0, scratch);
+  plan.ids = SlotIds(args.expert_idx, scratch);
+  plan.weight = RowMatrix(args.topk_weight, args.topk_weight.rank, scratch);
+  plan.expanded_x = RowMatrix(args.expanded_x, args.expanded_x.rank - 1, scratch);
+  plan.expanded_row_idx = RowMatrix(args.expanded_row_idx, 0, scratch);
+  plan.expanded_expert_idx = RowMatrix(args.expanded_expert_idx, 0, scratch);
+  plan.expanded_weight = RowMatrix(args.expanded_weight, 1, scratch);
+  plan.place_of_slot = scratch.add<std::int32_t>(args.slots());
+  plan.order = SlotOrder(args.slots(), scratch);
+  plan.all_ids = args.version <= 2 && !args.pads();
+  plan.experts = args.experts();
+  plan.experts.end = std::min(plan.experts.end, std::int64_t{INT32_MAX} + 1);  // ids are INT32
+  plan.counting = counting_of(args);
+  if (plan.counting != Counting::none)
+    plan.counts = RowMatrix(args.version == 2 && args.pads() ? args.counts_before : args.counts, 0, scratch);
+  if (args.quantises()) {
+    plan_quantisation(args, scratch, plan);
+  } else if (args.scale.present()) {
+    plan.scale = RowMatrix(args.scale, 1, scratch);
+    plan.expanded_scale = RowMatrix(args.expanded_scale, 1, scratch);
+  }
+  plan.workspace_bytes = scratch.bytes();
+  plan.tiny = bytes_of(args.x.dtype, args.x.numel()) * args.topk() < kTinyBytes;
+  return plan;
+}
+
+Status InitRouting::run(const executor::Run& run, const Args& args, const Plan& plan) {
+  if (args.version == 1) return run_v1(args, plan, run.workspace);
+  return Routing(args, plan, run.workspace).run(run.function);
 }
 
 }  // namespace moeyard::ops

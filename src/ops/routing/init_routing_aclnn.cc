@@ -4,6 +4,7 @@
 #include "aclnnop/aclnn_moe_init_routing_quant_v2.h"
 #include "aclnnop/aclnn_moe_init_routing_v2.h"
 #include "aclnnop/aclnn_moe_init_routing_v3.h"
+#include "aclnnop/aclnn_moe_init_routing_v4.h"
 #include "ops/routing/init_routing.h"
 
 using namespace moeyard;
@@ -15,7 +16,8 @@ aclnnStatus aclnnMoeInitRoutingGetWorkspaceSize(const aclTensor* x, const aclTen
                                                 const aclTensor* expandedExpertIdxOut,
                                                 uint64_t* workspaceSize, aclOpExecutor** executor) {
   return executor::plan_call<ops::InitRoutingV1>("aclnnMoeInitRouting", workspaceSize, executor, [&] {
-    return ops::InitRoutingArgs{.x = view(x),
+    return ops::InitRoutingArgs{.version = 1,
+                                .x = view(x),
                                 .row_idx = view(rowIdx),
                                 .expert_idx = view(expertIdx),
                                 .active_num = activeNum,
@@ -37,7 +39,8 @@ aclnnStatus aclnnMoeInitRoutingV2GetWorkspaceSize(
     const aclTensor* expertTokensCountOrCumsumOut, const aclTensor* expertTokensBeforeCapacityOut,
     uint64_t* workspaceSize, aclOpExecutor** executor) {
   return executor::plan_call<ops::InitRoutingV2>("aclnnMoeInitRoutingV2", workspaceSize, executor, [&] {
-    return ops::InitRoutingArgs{.x = view(x),
+    return ops::InitRoutingArgs{.version = 2,
+                                .x = view(x),
                                 .expert_idx = view(expertIdx),
                                 .active_num = activeNum,
                                 .expert_capacity = expertCapacity,
@@ -65,7 +68,8 @@ aclnnStatus aclnnMoeInitRoutingV3GetWorkspaceSize(
     const aclTensor* expandedRowIdxOut, const aclTensor* expertTokensCountOrCumsumOut,
     const aclTensor* expandedScaleOut, uint64_t* workspaceSize, aclOpExecutor** executor) {
   return executor::plan_call<ops::InitRoutingV3>("aclnnMoeInitRoutingV3", workspaceSize, executor, [&] {
-    return ops::InitRoutingArgs{.x = view(x),
+    return ops::InitRoutingArgs{.version = 3,
+                                .x = view(x),
                                 .expert_idx = view(expertIdx),
                                 .scale = view(scaleOptional),
                                 .offset = view(offsetOptional),
@@ -96,7 +100,8 @@ aclnnStatus aclnnMoeInitRoutingQuantGetWorkspaceSize(
     const aclTensor* expandedExpertIdxOut, uint64_t* workspaceSize, aclOpExecutor** executor) {
   return executor::plan_call<ops::InitRoutingQuantV1>(
       "aclnnMoeInitRoutingQuant", workspaceSize, executor, [&] {
-        return ops::InitRoutingArgs{.x = view(x),
+        return ops::InitRoutingArgs{.version = 1,
+                                    .x = view(x),
                                     .row_idx = view(rowIdx),
                                     .expert_idx = view(expertIdx),
                                     .active_num = activeNum,
@@ -124,7 +129,8 @@ aclnnStatus aclnnMoeInitRoutingQuantV2GetWorkspaceSize(
     uint64_t* workspaceSize, aclOpExecutor** executor) {
   return executor::plan_call<ops::InitRoutingQuantV2>(
       "aclnnMoeInitRoutingQuantV2", workspaceSize, executor, [&] {
-        return ops::InitRoutingArgs{.x = view(x),
+        return ops::InitRoutingArgs{.version = 2,
+                                    .x = view(x),
                                     .expert_idx = view(expertIdx),
                                     .scale = view(scaleOptional),
                                     .offset = view(offsetOptional),
@@ -146,4 +152,41 @@ aclnnStatus aclnnMoeInitRoutingQuantV2GetWorkspaceSize(
 aclnnStatus aclnnMoeInitRoutingQuantV2(void* workspace, uint64_t workspaceSize, aclOpExecutor* executor,
                                        aclrtStream stream) {
   return executor::run_call("aclnnMoeInitRoutingQuantV2", workspace, workspaceSize, executor, stream);
+}
+
+aclnnStatus aclnnMoeInitRoutingV4GetWorkspaceSize(
+    const aclTensor* x, const aclTensor* expertIdx, const aclTensor* scaleOptional,
+    const aclTensor* offsetOptional, const aclTensor* activeNumOptional, const aclTensor* topkWeightOptional,
+    int64_t expertCapacity, int64_t expertNum, int64_t dropPadMode, int64_t expertTokensNumType,
+    bool expertTokensNumFlag, int64_t quantMode, const aclIntArray* activeExpertRangeOptional,
+    int64_t rowIdxType, const aclTensor* expandedXOut, const aclTensor* expandedRowIdxOut,
+    const aclTensor* expertTokensCountOrCumsumOut, const aclTensor* expandedScaleOut,
+    const aclTensor* expandedTopkWeightOut, uint64_t* workspaceSize, aclOpExecutor** executor) {
+  return executor::plan_call<ops::InitRoutingV4>("aclnnMoeInitRoutingV4", workspaceSize, executor, [&] {
+    return ops::InitRoutingArgs{.version = 4,
+                                .x = view(x),
+                                .expert_idx = view(expertIdx),
+                                .scale = view(scaleOptional),
+                                .offset = view(offsetOptional),
+                                .active_num_tensor = view(activeNumOptional),
+                                .topk_weight = view(topkWeightOptional),
+                                .expert_capacity = expertCapacity,
+                                .expert_num = expertNum,
+                                .drop_pad_mode = dropPadMode,
+                                .count_type = expertTokensNumType,
+                                .count_flag = expertTokensNumFlag,
+                                .quant_mode = quantMode,
+                                .range = view(activeExpertRangeOptional),
+                                .row_idx_type = rowIdxType,
+                                .expanded_x = view(expandedXOut),
+                                .expanded_row_idx = view(expandedRowIdxOut),
+                                .counts = view(expertTokensCountOrCumsumOut),
+                                .expanded_scale = view(expandedScaleOut),
+                                .expanded_weight = view(expandedTopkWeightOut)};
+  });
+}
+
+aclnnStatus aclnnMoeInitRoutingV4(void* workspace, uint64_t workspaceSize, aclOpExecutor* executor,
+                                  aclrtStream stream) {
+  return executor::run_call("aclnnMoeInitRoutingV4", workspace, workspaceSize, executor, stream);
 }

@@ -9,7 +9,8 @@ namespace {
 using namespace contract;
 using A = ReRoutingArgs;
 
-constexpr Dtypes kSmallFloats = kHIF8 | kE4M3 | kE5M2;
+constexpr Dtypes kFourBits = kE2M1 | kE1M2;
+constexpr Dtypes kSmallFloats = kHIF8 | kE4M3 | kE5M2 | kFourBits;
 constexpr Dtypes kRowTypes = kHalves | kINT8 | kSmallFloats;
 
 constexpr Param kTokens = in<&A::tokens>("tokens", kRowTypes, "A, H", "rows by rank");
@@ -61,7 +62,7 @@ constexpr Rule kKirinRule = rule<A>(Stage::attributes, kKirin, "tokens", "not be
                                     [](const A& a) { return a.tokens.dtype != ACL_BF16; });
 constexpr Rule kScaleType =
     rule<A>(Stage::attributes, kEverywhere, "perTokenScalesOptional",
-            "be FP32, or E8M0 with tokens of 8-bit floats", [](const A& a) {
+            "be FP32, or E8M0 with tokens of FP8 or FP4", [](const A& a) {
               return !a.scales.present() || a.scales.dtype == ACL_FLOAT || kSmallFloats.has(a.tokens.dtype);
             });
 constexpr Rule kScaleOutType = rule<A>(
@@ -82,13 +83,16 @@ constexpr Rule kIdxTypeHostRule = rule<A>(Stage::attributes, kHost | k950, "idxT
 constexpr Rule kHiddenRule =
     rule<A>(Stage::shapes, kA2 | kA3, "tokens", "have rows of at most 16384 elements",
             [](const A& a) { return a.tokens.dim(1) <= 16384; });
+constexpr Rule kEvenRule =
+    rule<A>(Stage::shapes, kEverywhere, "tokens", "have rows of an even number of elements in FP4",
+            [](const A& a) { return !kFourBits.has(a.tokens.dtype) || a.tokens.dim(1) % 2 == 0; });
 constexpr Rule kScaleShape = rule<A>(
     Stage::shapes, kEverywhere, "permutePerTokenScalesOut", "have the shape of perTokenScalesOptional",
     [](const A& a) { return !a.scales.present() || same_shape(a.scales, a.permute_scales); });
 
 constexpr Rule kRules[] = {kSmallRule,       kKirinRule,     kScaleType,         kScaleOutType,
                            kScaleRank,       kCountTypeRule, kCountTypeHostRule, kIdxTypeRule,
-                           kIdxTypeHostRule, kHiddenRule,    kScaleShape};
+                           kIdxTypeHostRule, kHiddenRule,    kEvenRule,          kScaleShape};
 constexpr Rule kRulesV2[] = {
     kScaleType,
     kScaleOutType,
@@ -98,6 +102,7 @@ constexpr Rule kRulesV2[] = {
     rule<A>(Stage::attributes, kEverywhere, "permuteTopkWeightOutOptional",
             "be given exactly when expertTopkWeightOptional is",
             [](const A& a) { return a.weights.present() == a.permute_weights.present(); }),
+    kEvenRule,
     kScaleShape,
 };
 

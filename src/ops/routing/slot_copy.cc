@@ -118,12 +118,6 @@ constexpr Rule kRulesWithEp[] = {
 
 constexpr Codes kCodes{.shape = ACLNN_ERR_INNER_TILING_ERROR, .rule = ACLNN_ERR_INNER_TILING_ERROR};
 
-// INT64 ids beyond INT32 are outside what CANN documents: they keep their side.
-void narrow_ids(const std::int64_t* from, std::int64_t n, std::int32_t* to) {
-  for (std::int64_t i = 0; i < n; ++i)
-    to[i] = static_cast<std::int32_t>(std::clamp<std::int64_t>(from[i], INT32_MIN, INT32_MAX));
-}
-
 }  // namespace
 
 const Contract TokenPermute::kContract{{
@@ -166,14 +160,13 @@ Result<SlotCopyPlan> SlotCopy::plan(const char* /*function*/, const Args& args) 
   Plan plan;
   Scratch scratch;
   plan.tokens = RowMatrix(args.tokens, 1, scratch);
-  plan.indices = RowMatrix(args.indices, 0, scratch);
+  plan.indices = SlotIds(args.indices, scratch);
   plan.permute_tokens = RowMatrix(args.permute_tokens, 1, scratch);
   plan.sorted_indices = RowMatrix(args.sorted_indices, 0, scratch);
   if (args.moves_probs()) {
     plan.probs = RowMatrix(args.probs, 0, scratch);
     plan.permute_probs = RowMatrix(args.permute_probs, 0, scratch);
   }
-  if (args.indices.dtype == ACL_INT64) plan.narrow_indices = scratch.add<std::int32_t>(args.slots());
   plan.order = SlotOrder(args.slots(), scratch);
   plan.workspace_bytes = args.empty() ? 0 : scratch.bytes();
   plan.tiny = bytes_of(args.tokens.dtype, args.tokens.numel()) * args.topk() < kTinyBytes;
@@ -185,16 +178,10 @@ Status SlotCopy::run(const executor::Run& run, const Args& args, const Plan& pla
   std::byte* workspace = run.workspace;
   const Matrix tokens = plan.tokens.load(args.tokens, workspace),
                probs = plan.probs.load(args.probs, workspace);
-  const Matrix ids = plan.indices.load(args.indices, workspace);
   const Matrix rows = plan.permute_tokens.at(args.permute_tokens, workspace);
   const Matrix row_probs = plan.permute_probs.at(args.permute_probs, workspace);
   std::int32_t* row_of_slot = plan.sorted_indices.at(args.sorted_indices, workspace).row_as<std::int32_t>(0);
-  const auto* narrow = ids.row_as<std::int32_t>(0);
-  if (args.indices.dtype == ACL_INT64) {
-    narrow_ids(ids.row_as<std::int64_t>(0), args.slots(), plan.narrow_indices.in(workspace));
-    narrow = plan.narrow_indices.in(workspace);
-  }
-  plan.order.sort(narrow, workspace);
+  plan.order.sort(plan.indices.load(args.indices, workspace), workspace);
   std::copy_n(plan.order.row_of_slot(workspace), args.slots(), row_of_slot);
   const Range window = args.window();
   const RowScatter scatter(rows);

@@ -30,8 +30,8 @@ struct SlotCopyArgs {
 };
 
 struct SlotCopyPlan : executor::PlanBase {
-  RowMatrix tokens, indices, probs, permute_tokens, sorted_indices, permute_probs;
-  Part<std::int32_t> narrow_indices;  // of INT64 ones
+  RowMatrix tokens, probs, permute_tokens, sorted_indices, permute_probs;
+  SlotIds indices;
   SlotOrder order;
 };
 

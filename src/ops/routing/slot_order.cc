@@ -6,6 +6,27 @@
 #include "kernels/stable_order/stable_order.h"
 
 namespace moeyard::ops {
+namespace {
+
+constexpr std::int64_t kSlotsPerTask = 16384;  // some 10 us
+
+}  // namespace
+
+SlotIds::SlotIds(const TensorView& view, Scratch& scratch) : ids_(view, 0, scratch) {
+  if (view.dtype == ACL_INT64) narrow_ = scratch.add<std::int32_t>(view.numel());
+}
+
+const std::int32_t* SlotIds::load(const TensorView& view, std::byte* workspace) const {
+  const Matrix ids = ids_.load(view, workspace);
+  if (view.dtype != ACL_INT64) return ids.row_as<std::int32_t>(0);
+  const auto* wide = ids.row_as<std::int64_t>(0);
+  std::int32_t* narrow = narrow_.in(workspace);
+  parallel_for(narrow_.count, kSlotsPerTask, [&](Range slots) {
+    for (std::int64_t i = slots.begin; i < slots.end; ++i)
+      narrow[i] = static_cast<std::int32_t>(std::clamp<std::int64_t>(wide[i], INT32_MIN, INT32_MAX));
+  });
+  return narrow;
+}
 
 SlotOrder::SlotOrder(std::int64_t slots, Scratch& scratch)
     : slots_(slots),

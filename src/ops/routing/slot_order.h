@@ -3,9 +3,21 @@
 #include <cstdint>
 
 #include "base/parallel.h"
-#include "ops/scratch.h"
+#include "ops/row_matrix.h"
 
 namespace moeyard::ops {
+
+// Ids of slots, INT32 or INT64, as INT32. Those that INT32 cannot hold are outside what CANN documents and keep their side.
+class SlotIds {
+ public:
+  SlotIds() = default;
+  SlotIds(const TensorView& view, Scratch& scratch);
+  const std::int32_t* load(const TensorView& view, std::byte* workspace) const;
+
+ private:
+  RowMatrix ids_;
+  Part<std::int32_t> narrow_;
+};
 
 // The stable order of slots by id: rows are places in that order. Phase one makes it; sort() and what follows run.
 class SlotOrder {
