@@ -9,12 +9,18 @@ set(CMAKE_LIBRARY_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/lib64)
 set(CMAKE_RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/bin)
 set(CMAKE_INSTALL_RPATH "$ORIGIN/../lib64;$ORIGIN")
 
+# Most of the time of compiling a file goes into reading headers of the standard library, fmt and GoogleTest, so these are
+# precompiled. Precompiled headers differ from build to build, but what they are made from does not: ccache is told to
+# compare that (moeyard_precompile writes it).
+set(MOEYARD_CCACHE_PCH CCACHE_SLOPPINESS=pch_defines,time_macros CCACHE_PCH_EXTSUM=1)
+
 if(NOT CMAKE_CXX_COMPILER_LAUNCHER)
   find_program(MOEYARD_CCACHE ccache)
   if(MOEYARD_CCACHE)
     # Several checkouts of one machine share the cache: paths below the base are made relative.
     set(CMAKE_CXX_COMPILER_LAUNCHER
-        ${CMAKE_COMMAND} -E env CCACHE_BASEDIR=${CMAKE_SOURCE_DIR} CCACHE_NOHASHDIR=1 ${MOEYARD_CCACHE})
+        ${CMAKE_COMMAND} -E env CCACHE_BASEDIR=${CMAKE_SOURCE_DIR} CCACHE_NOHASHDIR=1 ${MOEYARD_CCACHE_PCH}
+        ${MOEYARD_CCACHE})
     set(CMAKE_C_COMPILER_LAUNCHER ${CMAKE_CXX_COMPILER_LAUNCHER})
   endif()
 endif()
@@ -51,8 +57,29 @@ endif()
 # Headers of src/ and the libraries that code inside libmoeyard uses.
 add_library(moeyard_internal INTERFACE)
 target_include_directories(moeyard_internal INTERFACE ${PROJECT_SOURCE_DIR}/src)
+target_compile_options(moeyard_internal INTERFACE ${HWY_CFLAGS_OTHER})  # equal in all that share precompiled headers
 target_link_libraries(moeyard_internal INTERFACE
   moeyard_options fmt::fmt spdlog::spdlog tl::expected nlohmann_json::nlohmann_json)
+
+function(moeyard_test_options target)
+  target_compile_options(${target} PRIVATE $<$<CONFIG:Release>:-O1>)  # a quarter of their compile time is optimising
+  if(MOEYARD_SANITIZE MATCHES "undefined")
+    # Half of the time of that build went into watching the tests' own code; the libraries under test are watched.
+    target_compile_options(${target} PRIVATE -fno-sanitize=undefined)
+  endif()
+endfunction()
+
+# moeyard_precompile(<target> <header> ...): the target's sources begin with these system headers.
+function(moeyard_precompile target)
+  target_precompile_headers(${target} PRIVATE ${ARGN})
+  set(versions)
+  foreach(package libstdc++-12-dev libfmt-dev libexpected-dev libgtest-dev libgmock-dev)
+    execute_process(COMMAND dpkg-query -W -f "\${Version} " ${package} OUTPUT_VARIABLE version ERROR_QUIET)
+    string(APPEND versions "${version}")
+  endforeach()
+  file(WRITE ${CMAKE_CURRENT_BINARY_DIR}/CMakeFiles/${target}.dir/cmake_pch.hxx.gch.sum
+    "${ARGN} ${CMAKE_CXX_COMPILER_VERSION} ${CMAKE_BUILD_TYPE} ${MOEYARD_SANITIZE} ${versions}")
+endfunction()
 
 # moeyard_tests(<links> <file> ... LABELS <label> ...): every *_test.cc is a program and a ctest entry of its own.
 function(moeyard_tests links)
@@ -61,16 +88,13 @@ function(moeyard_tests links)
     get_filename_component(name ${file} NAME_WE)
     add_executable(${name} ${file})
     target_include_directories(${name} PRIVATE ${PROJECT_SOURCE_DIR}/tests ${PROJECT_SOURCE_DIR})
-    target_compile_options(${name} PRIVATE $<$<CONFIG:Release>:-O1>)  # a quarter of their compile time is optimising
-    if(MOEYARD_SANITIZE MATCHES "undefined")
-      # Half of the time of that build went into watching the tests' own code; the libraries under test are watched.
-      target_compile_options(${name} PRIVATE -fno-sanitize=undefined)
-    endif()
+    moeyard_test_options(${name})
     file(STRINGS ${file} uses_data LIMIT_COUNT 1 REGEX MOEYARD_TEST_DATA)
     if(uses_data)  # only these: a path on every command line would keep checkouts from sharing compiled tests
       target_compile_definitions(${name} PRIVATE MOEYARD_TEST_DATA="${PROJECT_SOURCE_DIR}/tests/data")
     endif()
     target_link_libraries(${name} PRIVATE ${links} GTest::gmock GTest::gtest_main)
+    target_precompile_headers(${name} REUSE_FROM moeyard_test_headers)
     add_test(NAME ${name} COMMAND ${name})
     set(labels ${arg_LABELS})
     if(name MATCHES "_slow_test$")
