@@ -22,7 +22,8 @@ extern "C" {
 //   expertIds                 in      INT32 (BS, K)            as in dispatch
 //   assistInfoForCombine, epSendCounts   in                    from dispatch: assistInfo..., epRecvCountsOut
 //   expertScales              in      FP32 (BS, K)             weights; an empty tensor: all are 1
-//   tpSendCountsOptional      in      ignored
+//   tpSendCountsOptional      in      INT32 (2)                with tpWorldSize 2, from dispatch: the rows of expandX are partial
+//                                                              sums, which the two ranks of groupTp add up; else ignored
 //   xActiveMaskOptional       in      BOOL (BS) or (BS, K)     as in dispatch
 //   activationScaleOptional, weightScaleOptional, groupListOptional   null (reserved)
 //   expandScalesOptional      in      FP32                     from dispatch, ignored

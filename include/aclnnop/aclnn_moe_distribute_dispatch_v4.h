@@ -31,7 +31,8 @@ extern "C" {
 //   performanceInfoOptional in/out  INT64 (epWorldSize)      += microseconds that this rank waited for each one
 //   groupEp, epWorldSize, epRankId                           the group, as HCCL says it
 //   moeExpertNum              a multiple of the ranks that hold real experts
-//   groupTp, tpWorldSize, tpRankId                           tpWorldSize 0 or 1 (2 is not supported yet)
+//   groupTp, tpWorldSize, tpRankId                           tpWorldSize 2 (A3 and host, one expert per rank): both ranks of
+//                             groupTp, which have the same number in two groups groupEp, get the rows of both, own ones first
 //   expertShardType           0
 //   sharedExpertNum, sharedExpertRankNum                     shared experts on the first ranks
 //   quantMode                 0 copies rows, or casts them to HIFLOAT8; 2 makes them INT8 with one scale a row. On 950 and host
@@ -49,7 +50,7 @@ extern "C" {
 //   assistInfoForCombineOut   out     INT32 (>= 128 * A)     for combine
 //   expertTokenNumsOut        out     INT64 (L)
 //   epRecvCountsOut           out     INT32 (>= W * L)       for combine
-//   tpRecvCountsOut           out     untouched
+//   tpRecvCountsOut           out     INT32 (2)              with tpWorldSize 2: rows that each rank of groupTp received; else untouched
 //   expandScalesOut           out     FP32 (>= A)            written with expertScalesOptional
 //
 // Rows of the outputs that nothing arrives for keep what they hold. Errors: 161001 a required pointer is null,

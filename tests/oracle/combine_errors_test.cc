@@ -221,7 +221,7 @@ TEST(CombineErrors, NullResults) {
 TEST(CombineErrors, OnHost) {
   const Refusal<Call> table[] = {
       {"no ranks", kTiling, "epWorldSize is 0", [](Call& c) { c.ranks = 0; }},
-      {"TP", kTiling, "TP domain is not supported yet", [](Call& c) { c.tp_ranks = 2; }},
+      {"TP", kTiling, "groupTp is", [](Call& c) { c.tp_ranks = 2; }},
       {"commQuantMode 2", kTiling, "not supported yet", [](Call& c) { c.quant_mode = 2; }},
       {"commQuantMode 4", kTiling, "not supported yet", [](Call& c) { c.quant_mode = 4; }},
       {"ccu and performanceInfo", kNull, "performanceInfoOptional",

@@ -204,7 +204,7 @@ TEST(DispatchErrors, OnHost) {
        [](Call& c) {
          c.algorithm = "ccu", c.mask = c.make(ACL_BOOL, {3, 2});
        }},
-      {"TP", kTiling, "TP domain is not supported yet", [](Call& c) { c.tp_ranks = 2; }},
+      {"TP", kTiling, "groupTp is", [](Call& c) { c.tp_ranks = 2; }},
       {"quantMode 6", kTiling, "quantMode is 6", [](Call& c) { c.quant_mode = 6; }},
       {"quantMode below 0", kTiling, "quantMode is -1", [](Call& c) { c.quant_mode = -1; }},
       {"FP8 tokens, other rows", kInvalid, "where that is not FP16 or BF16",
@@ -317,7 +317,7 @@ TEST(DispatchErrors, OnA3) {
       {"experts times ranks", kTiling, "epWorldSize is 4",
        [](Call& c) { c.ranks = 4, c.shared = 1, c.shared_ranks = 3, c.experts = 1024; }},
       {"too many shared experts", kTiling, "sharedExpertNum is 5", [](Call& c) { c.shared = 5; }},
-      {"TP", kTiling, "TP domain is not supported yet", [](Call& c) { c.tp_ranks = 2; }},
+      {"TP", kTiling, "groupTp is", [](Call& c) { c.tp_ranks = 2; }},
       {"H below", kTiling, "H is 512",
        [](Call& c) {
          c.x = c.make(ACL_BF16, {3, 512}), c.expand_x = c.make(ACL_BF16, {12, 512});

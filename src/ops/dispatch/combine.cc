@@ -46,20 +46,22 @@ Shares shares_of(float p1, float p2) {
 class CombineCall {
  public:
   CombineCall(const executor::Run& run, const CombineArgs& args, const Combine::Plan& plan,
-              const EpMembers& members, comm::Exchange& exchange)
+              const EpMembers& members, EpSession& session)
       : function_(run.function),
         workspace_(run.workspace),
         args_(args),
         plan_(plan),
         members_(members),
-        exchange_(exchange),
+        exchange_(session.ep),
         slots_(args.expert_ids, args.active_mask, members.layout, members.rank, plan.policy),
         local_experts_(members.layout.experts_on(members.rank)),
-        most_terms_(args.topk() + members.layout.shared_experts() + 1) {}
+        most_terms_(args.topk() + members.layout.shared_experts() + 1) {
+    if (session.tp) partner_.emplace(function_, args_, plan_.tp, workspace_, *session.tp);
+  }
 
   Status run() {
     const auto waits = count_waits(plan_.waits.span_in(workspace_), members_, exchange_);
-    const comm::Round offers = MOEYARD_TRY(swap_offers());
+    const comm::Round offers = MOEYARD_TRY(swap_offers(gather_rows(check_inputs())));
     MOEYARD_TRY(find_peers(offers));
     Status wrong = check_expected(offers);
     if (wrong.ok() && plan_.triples) wrong = return_rows();
@@ -98,15 +100,31 @@ class CombineCall {
     return {};
   }
 
-  Result<comm::Round> swap_offers() {
-    Status wrong =
-        slots_.scan(function_, plan_.targets.span_in(workspace_), plan_.sent_counts.span_in(workspace_));
-    if (wrong.ok()) wrong = check_counts();
+  Status check_inputs() {
+    MOEYARD_TRY(
+        slots_.scan(function_, plan_.targets.span_in(workspace_), plan_.sent_counts.span_in(workspace_)));
+    MOEYARD_TRY(check_counts());
+    return partner_ ? partner_->check_counts(row_count()) : Status();
+  }
+
+  // Makes my rows ready: dense, and together with what the partner has computed of them.
+  Status gather_rows(Status wrong) {
+    const bool good = wrong.ok();
+    if (good)
+      plan_.expand_x.gather(args_.expand_x, row_count() + (partner_ ? partner_->theirs() : 0), workspace_);
+    if (!partner_) return wrong;
+    const Rows rows = plan_.expand_x.rows(args_.expand_x, workspace_);
+    return partner_->add(rows, good ? row_count() : 0, std::move(wrong));
+  }
+  Rows my_rows() const {
+    return partner_ ? partner_->sums() : plan_.expand_x.rows(args_.expand_x, workspace_);
+  }
+
+  Result<comm::Round> swap_offers(Status wrong) {
     if (wrong.ok()) write_offers();
     const auto table = plan_.table.span_in(workspace_);
     std::fill(table.begin(), table.end(), kNoRow);
-    blocks_[kRows] = {plan_.expand_x.rows(args_.expand_x, workspace_).data,
-                      args_.expand_x.dim(0) * bytes_of(args_.expand_x.dtype, args_.hidden()),
+    blocks_[kRows] = {my_rows().data, args_.expand_x.dim(0) * bytes_of(args_.expand_x.dtype, args_.hidden()),
                       comm::Access::read};
     blocks_[kTable] = {reinterpret_cast<std::byte*>(table.data()),
                        static_cast<std::int64_t>(table.size_bytes())};
@@ -123,8 +141,7 @@ class CombineCall {
   }
 
   void write_offers() {
-    plan_.expand_x.gather(args_.expand_x, row_count(), workspace_);
-    const CombineOffer head{plan_.expand_x.rows(args_.expand_x, workspace_).stride, row_count()};
+    const CombineOffer head{my_rows().stride, row_count()};
     const std::int64_t width = members_.layout.width();
     const std::int32_t* sent = plan_.sent_counts.in(workspace_);
     for (std::int64_t peer = 0; peer < ranks(); ++peer) {
@@ -333,6 +350,7 @@ class CombineCall {
   const Combine::Plan& plan_;
   const EpMembers& members_;
   comm::Exchange& exchange_;
+  std::optional<TpSum> partner_;
   Slots slots_;
   const std::int64_t local_experts_, most_terms_;
   std::array<comm::Exposed, 2> blocks_;  // peers read it until the last round
@@ -363,6 +381,7 @@ Result<Combine::Plan> Combine::plan(const char* function, const Args& args) {
   plan.const_alpha2 = DenseRows(args.const_alpha2, args.const_expert_num, scratch);
   plan.const_v = DenseRows(args.const_v, args.const_expert_num, scratch);
   plan.x_out = DenseRows(args.x_out, args.bs(), scratch);
+  if (has_partner(args)) plan.tp = TpSum::Plan(args, scratch);
   plan.targets = scratch.add<Target>(slots);
   plan.sent_counts = scratch.add<std::int32_t>(layout.destinations());
   plan.offers = scratch.add<std::byte>(layout.ranks() * plan.offer_bytes);
@@ -381,15 +400,15 @@ void Combine::refused(const char* /*function*/, const Args& args, const Status& 
   refuse_in_group(kOperator, args, why);
 }
 
-Result<comm::Exchange> Combine::open(const char* function, const Args& args, const Plan& /*plan*/,
-                                     runtime::Stream& stream) {
-  return open_in_group(function, kOperator, args, stream);
+Result<EpSession> Combine::open(const char* function, const Args& args, const Plan& /*plan*/,
+                                runtime::Stream& stream) {
+  return open_in_groups(function, kOperator, args, stream);
 }
 
-Status Combine::run(const executor::Run& run, const Args& args, const Plan& plan, Session& exchange) {
+Status Combine::run(const executor::Run& run, const Args& args, const Plan& plan, Session& session) {
   const EpMembers members = MOEYARD_TRY(find_members(run.function, kOperator, args, args.elastic_info,
-                                                     plan.members.span_in(run.workspace), exchange));
-  return CombineCall(run, args, plan, members, exchange).run();
+                                                     plan.members.span_in(run.workspace), session.ep));
+  return CombineCall(run, args, plan, members, session).run();
 }
 
 }  // namespace moeyard::ops

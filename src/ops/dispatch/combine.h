@@ -6,6 +6,7 @@
 #include "ops/dense_rows.h"
 #include "ops/dispatch/ep_layout.h"
 #include "ops/dispatch/slots.h"
+#include "ops/dispatch/tp_domain.h"
 #include "ops/scratch.h"
 
 namespace moeyard::ops {
@@ -42,7 +43,7 @@ struct CombinePeer {
 
 struct Combine {
   using Args = CombineArgs;
-  using Session = comm::Exchange;
+  using Session = EpSession;
 
   struct Plan : executor::PlanBase {
     explicit Plan(const EpLayout& layout) : layout(layout) {}
@@ -63,7 +64,8 @@ struct Combine {
     Part<CombinePeer> peers;         // [W]
     Part<std::int32_t> members;      // [W] where elasticInfo names them
     Part<std::int64_t> waits;        // [W] where performanceInfo counts them
-    Part<std::int32_t> first_row;    // [destinations] of my rows at the peer, for A2's form
+    TpSum::Plan tp;
+    Part<std::int32_t> first_row;  // [destinations] of my rows at the peer, for A2's form
     Part<std::int64_t> table;   // [BS * slots per token] rank << 32 | row, written by the peers; for triples
     Part<kernels::Term> terms;  // [BS * terms per token]
     Part<std::int32_t> term_counts;  // [BS]

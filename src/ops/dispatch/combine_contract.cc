@@ -12,12 +12,14 @@ using A = CombineArgs;
 constexpr Dtypes kAnyDtype{~std::uint64_t{0}};  // of reserved tensors, which must be null
 
 constexpr Param kParams[] = {
-    in<&A::expand_x>("expandX", kHalves | kINT32, ">= A, H", "rows of the experts, in the order of dispatch"),
+    in<&A::expand_x>("expandX", kHalves | kINT32, ">= T*A, H",
+                     "rows of the experts, in the order of dispatch"),
     in<&A::expert_ids>("expertIds", kINT32, "BS, K", "as in dispatch"),
     in<&A::assist_info>("assistInfoForCombine", kINT32, ">= P", "from dispatch"),
-    in<&A::ep_send_counts>("epSendCounts", kINT32, ">= W*L", "epRecvCountsOut of dispatch"),
+    in<&A::ep_send_counts>("epSendCounts", kINT32, ">= T*W*L", "epRecvCountsOut of dispatch"),
     in<&A::expert_scales>("expertScales", kFP32, "", "weight of each slot; empty: all are 1"),
-    in<&A::tp_send_counts>("tpSendCountsOptional", kINT32, "", "ignored without a tensor-parallel group")
+    in<&A::tp_send_counts>("tpSendCountsOptional", kINT32, "",
+                           "tpRecvCountsOut of dispatch; ignored without a TP domain")
         .optional(),
     in<&A::active_mask>("xActiveMaskOptional", kBOOL, "BS | BS, K", "as in dispatch").optional(),
     in<&A::activation_scale>("activationScaleOptional", kAnyDtype, "", "reserved, null").optional(),
@@ -80,6 +82,7 @@ constexpr Dim kDims[] = {
     dim("H", "elements of a token"),
     dim<A>("W", "ranks of the group", [](const A& a) { return a.ep_world_size; }),
     dim<A>("L", "experts of this rank", [](const A& a) { return local_experts(a); }),
+    dim<A>("T", "ranks of the TP domain", [](const A& a) { return tp_ranks(a); }),
     dim<A>("A", "rows that this rank may receive", [](const A& a) { return required_rows(a); }),
     dim<A>("P", "entries of assistInfoForCombine, 128 per row; on A2 one per slot",
            [](const A& a) { return product() == Product::a2 ? a.bs() * a.topk() : 128 * required_rows(a); }),
@@ -123,7 +126,9 @@ constexpr auto kAttributeRules = std::to_array<Rule>({
             }),
     rule<A>(
         Stage::attributes, kMeshes, "tpRankId", "be 0 without a TP domain (tpWorldSize 0 or 1)",
-        [](const A& a) { return a.tp_rank_id == 0; }, "pass 0"),
+        [](const A& a) { return a.tp_world_size == 2 || a.tp_rank_id == 0; }, "pass 0"),
+    rule<A>(Stage::attributes, kHost | kA3, "commQuantMode", "be 0 with tpWorldSize 2",
+            [](const A& a) { return a.tp_world_size != 2 || a.comm_quant_mode == 0; }),
     rule<A>(
         Stage::attributes, kEverywhere, "activationScaleOptional", "be null, as it is reserved",
         [](const A& a) { return !a.activation_scale.present(); }, "pass null"),
@@ -174,6 +179,12 @@ bool is_slot_matrix(const A& a) {
 }
 
 constexpr auto kShapeRules = std::to_array<Rule>({
+    rule<A>(
+        Stage::shapes, kHost | kA3, "tpSendCountsOptional", "have 2 elements with tpWorldSize 2",
+        [](const A& a) {
+          return tp_ranks(a) == 1 || (a.tp_send_counts.rank == 1 && a.tp_send_counts.dim(0) == 2);
+        },
+        "pass tpRecvCountsOut of dispatch"),
     rule<A>(Stage::shapes, kA2 | kA3, "expertScales", "have shape (BS, K)",
             [](const A& a) { return is_slot_matrix(a); }),
     rule<A>(Stage::shapes, kHost | k950, "expertScales", "have shape (BS, K), or be empty for weights of 1",

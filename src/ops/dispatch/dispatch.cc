@@ -20,33 +20,44 @@ constexpr const char* kOperator = "MoeDistributeDispatch";
 class DispatchCall {
  public:
   DispatchCall(const executor::Run& run, const DispatchArgs& args, const Dispatch::Plan& plan,
-               const EpMembers& members, comm::Exchange& exchange)
+               const EpMembers& members, EpSession& session)
       : function_(run.function),
         workspace_(run.workspace),
         args_(args),
         plan_(plan),
         members_(members),
-        exchange_(exchange),
+        exchange_(session.ep),
         slots_(args.expert_ids, args.active_mask, members.layout, members.rank, plan.policy),
         local_experts_(members.layout.experts_on(members.rank)),
-        row_bytes_(bytes_of(args.expand_x.dtype, args.hidden())) {}
+        row_bytes_(bytes_of(args.expand_x.dtype, args.hidden())) {
+    if (session.tp) partner_.emplace(function_, args_, plan_.tp, workspace_, *session.tp);
+  }
 
   Status run() {
     const auto waits = count_waits(plan_.waits.span_in(workspace_), members_, exchange_);
-    const comm::Round counts = MOEYARD_TRY(swap_counts());
-    const Status fits = place_sources(counts);
-    const comm::Round offers = MOEYARD_TRY(swap_offers(fits));
-    MOEYARD_TRY(find_peers(offers));
-    push();
-    describe();
-    MOEYARD_TRY(exchange_.finish());
-    plan_.expand_x.scatter(args_.expand_x, received_, workspace_);
+    const Result<comm::Round> counts = swap_counts();
+    Status wrong = counts ? place_sources(*counts) : counts.error();
+    if (partner_) wrong = partner_->meet(plan_.recv_counts.in(workspace_), std::move(wrong));
+    if (counts) wrong = send_rows(std::move(wrong));
+    if (partner_) wrong = partner_->fetch(rows_received(), std::move(wrong));
+    MOEYARD_TRY(std::move(wrong));
+    plan_.expand_x.scatter(args_.expand_x, partner_ ? partner_->rows_of_both() : received_, workspace_);
     add_waits(args_.performance_info, members_, waits);
     return {};
   }
 
  private:
   static constexpr int kRows = 0, kScales = 1, kAssist = 2, kWeights = 3;  // blocks of the second round
+
+  Status send_rows(Status wrong) {
+    const comm::Round offers = MOEYARD_TRY(swap_offers(std::move(wrong)));
+    MOEYARD_TRY(find_peers(offers));
+    push();
+    describe();
+    return exchange_.finish();
+  }
+
+  Rows rows_received() const { return plan_.expand_x.rows(args_.expand_x, workspace_); }
 
   // Numbers my slots and tells every peer how many rows it gets for each of its experts.
   Result<comm::Round> swap_counts() {
@@ -78,7 +89,7 @@ class DispatchCall {
         std::memcpy(&sums[local * ranks + source], message.data() + local * 4, 4);
     }
     std::byte* offers = plan_.offers.in(workspace_);
-    const Rows rows = plan_.expand_x.rows(args_.expand_x, workspace_);
+    const Rows rows = rows_received();
     const TensorView& scales = args_.dynamic_scales;
     const DispatchOffer strides{.row_stride = rows.stride,
                                 .assist_stride = stride_of(args_.assist_info),
@@ -104,15 +115,15 @@ class DispatchCall {
         received_, plan_.capacity, args_.expand_x.describe());
   }
 
-  Result<comm::Round> swap_offers(const Status& fits) {
-    blocks_[kRows] = {plan_.expand_x.rows(args_.expand_x, workspace_).data, plan_.capacity * row_bytes_};
+  Result<comm::Round> swap_offers(Status wrong) {
+    blocks_[kRows] = {rows_received().data, plan_.capacity * row_bytes_};
     blocks_[kScales] = exposed(args_.dynamic_scales, args_.has_scales());
     blocks_[kAssist] = exposed(args_.assist_info, plan_.triples);
     blocks_[kWeights] = exposed(args_.expand_scales, args_.weighs());
     return exchange_.round({.message = std::as_bytes(plan_.offers.span_in(workspace_)),
                             .bytes_per_peer = plan_.offer_bytes,
                             .blocks = blocks_,
-                            .error = fits});
+                            .error = std::move(wrong)});
   }
 
   Status find_peers(const comm::Round& offers) {
@@ -247,6 +258,7 @@ class DispatchCall {
   const Dispatch::Plan& plan_;
   const EpMembers& members_;
   comm::Exchange& exchange_;
+  std::optional<TpGather> partner_;
   Slots slots_;
   const std::int64_t local_experts_, row_bytes_;
   std::int64_t received_ = 0;
@@ -284,7 +296,8 @@ Result<Dispatch::Plan> Dispatch::plan(const char* function, const Args& args) {
   plan.offer_bytes = static_cast<std::int64_t>(sizeof(DispatchOffer)) + (first_rows + 7) / 8 * 8;
   Scratch scratch;
   plan.rows = RowMaker(args, slots, scratch);
-  plan.expand_x = DenseRows(args.expand_x, plan.capacity, scratch);
+  if (has_partner(args)) plan.tp = TpGather::Plan(args, scratch);
+  plan.expand_x = DenseRows(args.expand_x, has_partner(args) ? plan.tp.rows : plan.capacity, scratch);
   plan.targets = scratch.add<Target>(slots);
   plan.send_counts = scratch.add<std::int32_t>(layout.destinations());
   plan.recv_counts = scratch.add<std::int32_t>(layout.destinations());
@@ -302,15 +315,15 @@ void Dispatch::refused(const char* /*function*/, const Args& args, const Status&
   refuse_in_group(kOperator, args, why);
 }
 
-Result<comm::Exchange> Dispatch::open(const char* function, const Args& args, const Plan& /*plan*/,
-                                      runtime::Stream& stream) {
-  return open_in_group(function, kOperator, args, stream);
+Result<EpSession> Dispatch::open(const char* function, const Args& args, const Plan& /*plan*/,
+                                 runtime::Stream& stream) {
+  return open_in_groups(function, kOperator, args, stream);
 }
 
-Status Dispatch::run(const executor::Run& run, const Args& args, const Plan& plan, Session& exchange) {
+Status Dispatch::run(const executor::Run& run, const Args& args, const Plan& plan, Session& session) {
   const EpMembers members = MOEYARD_TRY(find_members(run.function, kOperator, args, args.elastic_info,
-                                                     plan.members.span_in(run.workspace), exchange));
-  return DispatchCall(run, args, plan, members, exchange).run();
+                                                     plan.members.span_in(run.workspace), session.ep));
+  return DispatchCall(run, args, plan, members, session).run();
 }
 
 }  // namespace moeyard::ops

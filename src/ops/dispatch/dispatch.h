@@ -6,6 +6,7 @@
 #include "ops/dispatch/ep_layout.h"
 #include "ops/dispatch/row_maker.h"
 #include "ops/dispatch/slots.h"
+#include "ops/dispatch/tp_domain.h"
 #include "ops/scratch.h"
 
 namespace moeyard::ops {
@@ -55,7 +56,7 @@ struct DispatchPeer {
 
 struct Dispatch {
   using Args = DispatchArgs;
-  using Session = comm::Exchange;
+  using Session = EpSession;
 
   struct Plan : executor::PlanBase {
     explicit Plan(const EpLayout& layout) : layout(layout) {}
@@ -79,6 +80,7 @@ struct Dispatch {
     Part<DispatchPeer> peers;        // [W]
     Part<std::int32_t> members;      // [W] where elasticInfo names them
     Part<std::int64_t> waits;        // [W] where performanceInfo counts them
+    TpGather::Plan tp;
     Part<std::int32_t> first_row;    // [destinations] of my rows at the receiver
     Part<std::byte*> place_of_slot;  // [BS * slots per token]
   };

@@ -45,14 +45,15 @@ constexpr Param kParams[] = {
     attribute<&A::zero_expert_num>("zeroExpertNum", "experts that contribute nothing"),
     attribute<&A::copy_expert_num>("copyExpertNum", "experts that return the token"),
     attribute<&A::const_expert_num>("constExpertNum", "experts that mix the token with a vector"),
-    out<&A::expand_x>("expandXOut", kHalves | kINT8 | kINT32 | kHIF8 | kFp8 | kFp4, ">= A, H",
+    out<&A::expand_x>("expandXOut", kHalves | kINT8 | kINT32 | kHIF8 | kFp8 | kFp4, ">= T*A, H",
                       "received rows by local expert, source rank, token"),
     out<&A::dynamic_scales>("dynamicScalesOut", kFP32 | kE8M0, "", "scales of each received row").optional(),
     out<&A::assist_info>("assistInfoForCombineOut", kINT32, ">= P", "for combine: where each row came from"),
     out<&A::expert_token_nums>("expertTokenNumsOut", kINT64, ">= L", "rows of each local expert"),
-    out<&A::ep_recv_counts>("epRecvCountsOut", kINT32, ">= W*L",
+    out<&A::ep_recv_counts>("epRecvCountsOut", kINT32, ">= T*W*L",
                             "for combine: sums over (local expert, source)"),
-    out<&A::tp_recv_counts>("tpRecvCountsOut", kINT32, "*", "untouched without a tensor-parallel group")
+    out<&A::tp_recv_counts>("tpRecvCountsOut", kINT32, "*",
+                            "own rows and the TP partner's; untouched without one")
         .optional(),
     out<&A::expand_scales>("expandScalesOut", kFP32, "*", "weight of each received row").optional(),
 };
@@ -65,6 +66,7 @@ constexpr Dim kDims[] = {
     dim<A>("L", "experts of this rank", [](const A& a) { return local_experts(a); }),
     dim<A>("E", "rows of the smooth factors, shared experts first",
            [](const A& a) { return EpLayout(a).scale_rows(); }),
+    dim<A>("T", "ranks of the TP domain", [](const A& a) { return tp_ranks(a); }),
     dim<A>("A", "rows that this rank may receive", [](const A& a) { return required_rows(a); }),
     dim<A>("P", "entries of assistInfoForCombineOut, 128 per row; on A2 one per slot",
            [](const A& a) { return product() == Product::a2 ? a.bs() * a.topk() : 128 * required_rows(a); }),
@@ -137,6 +139,12 @@ constexpr auto kOptionalRules = std::to_array<Rule>({
 });
 
 constexpr auto kShapeRules = std::to_array<Rule>({
+    rule<A>(
+        Stage::shapes, kHost | kA3, "tpRecvCountsOut", "have 2 elements with tpWorldSize 2",
+        [](const A& a) {
+          return tp_ranks(a) == 1 || (a.tp_recv_counts.rank == 1 && a.tp_recv_counts.dim(0) == 2);
+        },
+        "pass an INT32 tensor of shape (2)"),
     rule<A>(Stage::shapes, kMeshes, "expertTokenNumsOut", "have exactly L elements",
             [](const A& a) { return a.expert_token_nums.dim(0) == local_experts(a); }),
     rule<A>(Stage::shapes, kEverywhere, "expandScalesOut",

@@ -48,6 +48,12 @@ Result<comm::Limits> find_ep_group(const char* function, const EpAttributes& a) 
         "{}: group not found: groupEp is \"{}\" but must name a live communicator of this process; pass what "
         "HcclGetCommName gives and keep the communicator until the work is done",
         function, a.group_ep);
+  if (a.tp_world_size == 2 && !comm::find_group(a.group_tp))
+    return fail(
+        ACLNN_ERR_PARAM_INVALID, TextCode::operator_parameter,
+        "{}: group not found: groupTp is \"{}\" but must name a live communicator of this process; pass what "
+        "HcclGetCommName gives and keep the communicator until the work is done",
+        function, a.group_tp);
   return group->limits;
 }
 
@@ -72,11 +78,14 @@ Status check_window(const char* function, const EpAttributes& a, const comm::Lim
 }
 
 void refuse_in_group(const char* operator_name, const EpAttributes& a, const Status& why) {
-  auto group = comm::find_rank(a.group_ep, runtime::current_device());
-  // A rank number that no group can have must not become another rank's by narrowing.
-  if (group == nullptr && std::in_range<int>(a.ep_rank_id))
-    group = comm::find_member(a.group_ep, static_cast<int>(a.ep_rank_id));
-  if (group != nullptr) group->post_refusal(group->rank(), operator_name, why.message());
+  const auto refuse = [&](const std::string& name, std::int64_t rank) {
+    auto group = comm::find_rank(name, runtime::current_device());
+    // A rank number that no group can have must not become another rank's by narrowing.
+    if (group == nullptr && std::in_range<int>(rank)) group = comm::find_member(name, static_cast<int>(rank));
+    if (group != nullptr) group->post_refusal(group->rank(), operator_name, why.message());
+  };
+  refuse(a.group_ep, a.ep_rank_id);
+  if (a.tp_world_size == 2) refuse(a.group_tp, a.tp_rank_id);
 }
 
 Result<comm::Exchange> open_in_group(const char* function, const char* operator_name, const EpAttributes& a,

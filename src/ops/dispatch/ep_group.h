@@ -11,7 +11,7 @@
 
 namespace moeyard::ops {
 
-// The limits of the group. Errors: 161002 there is no such group, 561002 its size is not epWorldSize.
+// The limits of the group. 161002: there is no such group, or none of the TP domain where it is asked for.
 Result<comm::Limits> find_ep_group(const char* function, const EpAttributes& attributes);
 
 // Whether the window of a communicator would hold what the product needs; 561002 otherwise. Always on host.

@@ -52,6 +52,12 @@ std::int64_t capacity(const A& a) {
   return std::max(of_rank(0), of_rank(a.ep_world_size - 1));
 }
 
+// Ranks whose rows this one receives beside its own.
+template <class A>
+std::int64_t tp_ranks(const A& a) {
+  return a.tp_world_size == 2 ? 2 : 1;
+}
+
 // A has bs(), topk(), hidden(), active_mask and elastic_info beside the attributes.
 //
 // Names, sizes of the group, experts: rules of Stage::nulls and Stage::attributes.
@@ -94,9 +100,23 @@ constexpr auto attribute_rules() {
           [](const A& a) { return in_range(a.tp_world_size, 0, 1); }, "pass 0"),
       rule<A>(Stage::attributes, kHost | kA3, "tpWorldSize", "be in [0, 2]",
               [](const A& a) { return in_range(a.tp_world_size, 0, 2); }),
+      rule<A>(Stage::attributes, kHost | kA3, "tpRankId", "be 0 or 1 with tpWorldSize 2",
+              [](const A& a) { return a.tp_world_size != 2 || in_range(a.tp_rank_id, 0, 1); }),
       rule<A>(
-          Stage::attributes, kHost | kA3, "tpWorldSize", "be 0 or 1, as a TP domain is not supported yet",
-          [](const A& a) { return a.tp_world_size < 2; }, "pass 0 and combine the halves yourself"),
+          Stage::attributes, kHost | kA3, "groupTp",
+          "name another communicator than groupEp with tpWorldSize 2",
+          [](const A& a) {
+            return a.tp_world_size != 2 || (!a.group_tp.empty() && a.group_tp != a.group_ep);
+          },
+          "pass that of the two ranks of the TP domain"),
+      rule<A>(Stage::attributes, kHost | kA3, "commAlg", "not be fullmesh_v2 or hierarchy with tpWorldSize 2",
+              [](const A& a) {
+                const CommAlg algorithm = algorithm_of(a);
+                return a.tp_world_size != 2 ||
+                       (algorithm != CommAlg::fullmesh_v2 && algorithm != CommAlg::hierarchy);
+              }),
+      rule<A>(Stage::attributes, kHost | kA3, "elasticInfoOptional", "be null with tpWorldSize 2",
+              [](const A& a) { return a.tp_world_size != 2 || !a.elastic_info.present(); }),
       rule<A>(Stage::attributes, kEverywhere, "expertShardType", "be 0",
               [](const A& a) { return a.expert_shard_type == 0; }),
       rule<A>(Stage::attributes, kEverywhere, "zeroExpertNum", "be in [0, 2^31 - 1)",
@@ -137,6 +157,9 @@ constexpr auto attribute_rules() {
           [](const A& a) { return a.moe_expert_num % (a.ep_world_size - a.shared_expert_rank_num) == 0; }),
       rule<A>(Stage::attributes, kA2, "moeExpertNum", "be a multiple of epWorldSize",
               [](const A& a) { return a.moe_expert_num % a.ep_world_size == 0; }),
+      rule<A>(Stage::attributes, kHost | kA3, "moeExpertNum",
+              "be epWorldSize - sharedExpertRankNum, one for each rank, with tpWorldSize 2",
+              [](const A& a) { return a.tp_world_size != 2 || EpLayout(a).width() == 1; }),
       rule<A>(Stage::attributes, kA3 | k950, "epWorldSize",
               "be at most 2048 / experts per rank, with commAlg hierarchy at most 512 / experts per "
               "rank and 24 of them",
@@ -158,6 +181,13 @@ constexpr auto group_rules() {
           [](const A& a) {
             const auto group = comm::find_group(a.group_ep);
             return !group || group->size == a.ep_world_size;
+          },
+          "pass what HcclGetRankSize gives"),
+      rule<A>(
+          Stage::attributes, kHost | kA3, "tpWorldSize", "be the number of ranks of groupTp",
+          [](const A& a) {
+            const auto group = a.tp_world_size == 2 ? comm::find_group(a.group_tp) : std::nullopt;
+            return !group || group->size == a.tp_world_size;
           },
           "pass what HcclGetRankSize gives"),
   });

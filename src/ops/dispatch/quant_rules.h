@@ -23,6 +23,7 @@ inline bool in_blocks(const A& a) { return a.quant_mode == 4 || a.quant_mode == 
 
 // A2 checks none of the outputs: there A is 0, and what is missing is found when the rows are known.
 inline std::int64_t required_rows(const A& a) { return product() == Product::a2 ? 0 : ep_rules::capacity(a); }
+inline std::int64_t rows_of_both(const A& a) { return ep_rules::tp_ranks(a) * required_rows(a); }
 
 inline constexpr auto kNulls = std::to_array<Rule>({
     rule<A>(
@@ -194,33 +195,34 @@ inline constexpr auto kShapes = std::to_array<Rule>({
               return a.x.dtype != ACL_INT32 || (a.scales.rank == 1 && a.scales.dim(0) == a.bs());
             }),
     rule<A>(Stage::shapes, kEverywhere, "dynamicScalesOut",
-            "have shape (>= A) when quantMode is 2, or with tokens of INT32",
+            "have shape (>= T*A) when quantMode is 2, or with tokens of INT32",
             [](const A& a) {
               return (a.quant_mode != 2 && a.x.dtype != ACL_INT32) ||
-                     (a.dynamic_scales.rank == 1 && a.dynamic_scales.dim(0) >= required_rows(a));
+                     (a.dynamic_scales.rank == 1 && a.dynamic_scales.dim(0) >= rows_of_both(a));
             }),
-    rule<A>(Stage::shapes, kWide, "dynamicScalesOut", "have shape (>= A, ceil(H / 128)) when quantMode is 3",
+    rule<A>(Stage::shapes, kWide, "dynamicScalesOut",
+            "have shape (>= T*A, ceil(H / 128)) when quantMode is 3",
             [](const A& a) {
               return a.quant_mode != 3 ||
-                     (a.dynamic_scales.rank == 2 && a.dynamic_scales.dim(0) >= required_rows(a) &&
+                     (a.dynamic_scales.rank == 2 && a.dynamic_scales.dim(0) >= rows_of_both(a) &&
                       a.dynamic_scales.dim(1) == (a.hidden() + 127) / 128);
             }),
     rule<A>(Stage::shapes, kWide, "dynamicScalesOut",
-            "have shape (>= A, 2 * ceil(H / 64)) or (>= A, ceil(H / 64), 2) when quantMode is 4 or 5",
+            "have shape (>= T*A, 2 * ceil(H / 64)) or (>= T*A, ceil(H / 64), 2) when quantMode is 4 or 5",
             [](const A& a) {
               const TensorView& scales = a.dynamic_scales;
               const std::int64_t pairs = (a.hidden() + 63) / 64;
               if (!in_blocks(a)) return true;
               if (scales.rank != 2 && scales.rank != 3) return false;
-              return scales.dim(0) >= required_rows(a) &&
+              return scales.dim(0) >= rows_of_both(a) &&
                      (scales.rank == 2 ? scales.dim(1) == 2 * pairs
                                        : scales.dim(1) == pairs && scales.dim(2) == 2);
             }),
     rule<A>(Stage::shapes, kWide, "dynamicScalesOut",
-            "have shape (>= A, columns of scalesOptional) with tokens of HIFLOAT8, FP8 or FP4",
+            "have shape (>= T*A, columns of scalesOptional) with tokens of HIFLOAT8, FP8 or FP4",
             [](const A& a) {
               return !is_small(a.x) ||
-                     (a.dynamic_scales.rank == 2 && a.dynamic_scales.dim(0) >= required_rows(a) &&
+                     (a.dynamic_scales.rank == 2 && a.dynamic_scales.dim(0) >= rows_of_both(a) &&
                       a.dynamic_scales.dim(1) == a.scales.dim(1));
             }),
 });
