@@ -7,7 +7,9 @@
 #include <thread>
 #include <vector>
 
+#include "aclnnop/aclnn_moe_distribute_combine.h"
 #include "aclnnop/aclnn_moe_distribute_combine_v4.h"
+#include "aclnnop/aclnn_moe_distribute_dispatch.h"
 #include "aclnnop/aclnn_moe_distribute_dispatch_v4.h"
 #include "hccl/hccl.h"
 #include "support/device.h"
@@ -85,6 +87,18 @@ inline int run(const DispatchParams& p, const Device& device) {
              aclnnMoeDistributeDispatchV4, device);
 }
 
+// The first version, which has fewer parameters.
+inline aclnnStatus plan_first(const DispatchParams& p, std::uint64_t* size, aclOpExecutor** executor) {
+  return aclnnMoeDistributeDispatchGetWorkspaceSize(
+      p.x, p.ids, p.scales, p.mask, p.weights, p.group, p.ranks, p.rank, p.experts, p.group_tp, p.tp_ranks,
+      p.tp_rank, p.shard_type, p.shared, p.shared_ranks, p.quant_mode, p.global_bs, p.nums_type, p.expand_x,
+      p.dynamic_scales, p.assist, p.nums, p.counts, p.tp_counts, p.expand_scales, size, executor);
+}
+inline int run_first(const DispatchParams& p, const Device& device) {
+  return run([&](std::uint64_t* size, aclOpExecutor** executor) { return plan_first(p, size, executor); },
+             aclnnMoeDistributeDispatch, device);
+}
+
 struct CombineParams : EpParams {
   std::int64_t out_dtype = 0, quant_mode = 0, list_type = 0;
   aclTensor *expand_x = nullptr, *ids = nullptr, *assist = nullptr, *counts = nullptr, *weights = nullptr,
@@ -105,6 +119,18 @@ inline aclnnStatus plan(const CombineParams& p, std::uint64_t* size, aclOpExecut
 inline int run(const CombineParams& p, const Device& device) {
   return run([&](std::uint64_t* size, aclOpExecutor** executor) { return plan(p, size, executor); },
              aclnnMoeDistributeCombineV4, device);
+}
+
+inline aclnnStatus plan_first(const CombineParams& p, std::uint64_t* size, aclOpExecutor** executor) {
+  return aclnnMoeDistributeCombineGetWorkspaceSize(
+      p.expand_x, p.ids, p.assist, p.counts, p.weights, p.tp_counts, p.mask, p.activation_scale,
+      p.weight_scale, p.group_list, p.expand_scales, p.group, p.ranks, p.rank, p.experts, p.group_tp,
+      p.tp_ranks, p.tp_rank, p.shard_type, p.shared, p.shared_ranks, p.global_bs, p.out_dtype, p.quant_mode,
+      p.list_type, p.out, size, executor);
+}
+inline int run_first(const CombineParams& p, const Device& device) {
+  return run([&](std::uint64_t* size, aclOpExecutor** executor) { return plan_first(p, size, executor); },
+             aclnnMoeDistributeCombine, device);
 }
 
 // The code of phase one; whatever it made is freed.

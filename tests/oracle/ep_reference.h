@@ -27,6 +27,8 @@ struct EpShape {
   int ranks_before = 0, shared_ranks_before = 0, experts_before = 0;
   std::vector<int> left;
 
+  bool first_version = false;  // which divides tokens between shared-expert ranks in its own way
+
   bool shrunk() const { return !left.empty(); }
   EpShape before() const {
     if (!shrunk()) return *this;
@@ -60,7 +62,12 @@ struct EpShape {
   int used_shared() const { return shared_ranks > 0 ? shared : 0; }
   int rank_of(int expert) const { return shared_ranks + expert / (experts / (ranks - shared_ranks)); }
   int local_of(int expert) const { return expert % (experts / (ranks - shared_ranks)); }
-  int shared_rank(int s, int source) const {
+  int shared_rank(int s, int source, int t, int bs) const {
+    for (int rank = 0; first_version && source >= shared_ranks && rank < shared_ranks; ++rank)
+      if ((rank + source) * bs / shared_ranks - source * bs / shared_ranks <= t &&
+          t < (rank + 1 + source) * bs / shared_ranks - source * bs / shared_ranks)
+        return rank;
+    if (first_version) return source;
     const int group = shared_ranks / shared;
     return s * group + source % group;
   }
@@ -160,8 +167,16 @@ Received<T> reference_dispatch(const EpShape& shape, const std::vector<EpRank<T>
             take(k, id, from.weights[static_cast<std::size_t>(t * shape.topk + k)]);
         }
         for (int s = 0; s < shape.used_shared(); ++s)
-          if (from.token_active(t, shape.topk) && shape.shared_rank(s, source) == me)
+          if (from.token_active(t, shape.topk) && shape.shared_rank(s, source, t, from.bs) == me)
             take(shape.topk + s, -1 - s, 1.0f);
+      }
+      const int bs = from.bs, shared = shape.shared_ranks;
+      if (shape.first_version && me < shared &&
+          source < shared) {  // own tokens are said to come from all of these
+        int said = source == 0 ? 0 : received.sums.back();
+        said += (source + 1 + me) * bs / shared - (source + me) * bs / shared;
+        received.sums.push_back(said);
+        continue;
       }
       received.sums.push_back(static_cast<int>(received.rows.size()));
     }

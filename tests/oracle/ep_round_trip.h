@@ -86,11 +86,12 @@ class EpRoundTrip {
   std::string describe() const {
     std::string text = "seed " + std::to_string(seed_) + ": W " + std::to_string(shape.ranks) + " M " +
                        std::to_string(shape.experts) + " K " + std::to_string(shape.topk) + " H " +
-                       std::to_string(shape.hidden) + " S/R " + std::to_string(shape.shared) + "/" +
-                       std::to_string(shape.shared_ranks) + " ZCN " + std::to_string(shape.zero) + "," +
-                       std::to_string(shape.copy) + "," + std::to_string(shape.constant) + " quantMode " +
-                       std::to_string(shape.quantised.mode) + (shape.quantised.travels ? " travels" : "") +
-                       " to " + std::to_string(shape.quantised.to) + " factors " +
+                       std::to_string(shape.hidden) + (shape.first_version ? " V1" : "") + " S/R " +
+                       std::to_string(shape.shared) + "/" + std::to_string(shape.shared_ranks) + " ZCN " +
+                       std::to_string(shape.zero) + "," + std::to_string(shape.copy) + "," +
+                       std::to_string(shape.constant) + " quantMode " + std::to_string(shape.quantised.mode) +
+                       (shape.quantised.travels ? " travels" : "") + " to " +
+                       std::to_string(shape.quantised.to) + " factors " +
                        std::to_string(static_cast<int>(shape.factors)) + " BS";
     for (const auto& rank : ranks) text += " " + std::to_string(rank.bs);
     text += " commQuantMode " + std::to_string(shape.comm_mode);
@@ -202,7 +203,8 @@ class EpRoundTrip {
     if (weights_travel) expand_scales = Tensor::empty<float>({fit}, layout(random));
     const Tensor rows = shape.quantised.plain() ? Tensor::empty<T>({fit, shape.hidden}, layout(random))
                                                 : small_rows(fit, random);
-    const Tensor assist = Tensor::empty<std::int32_t>({fit * 128}, layout(random));
+    const Tensor assist =
+        Tensor::empty<std::int32_t>({shape.first_version ? bs * shape.topk : fit * 128}, layout(random));
     const int local = shape.shrunk() ? shape.before().most_local_experts() : shape.local_experts(me);
     const Tensor nums = Tensor::empty<std::int64_t>({local}, layout(random));
     const Tensor counts = Tensor::empty<std::int32_t>({shape.before().ranks * local}, layout(random));
@@ -217,7 +219,8 @@ class EpRoundTrip {
     p.weights = weights_travel ? static_cast<aclTensor*>(weights) : nullptr;
     p.expand_x = rows, p.dynamic_scales = handle(scales), p.assist = assist, p.nums = nums, p.counts = counts;
     p.tp_counts = tp_counts, p.expand_scales = handle(expand_scales);
-    EXPECT_EQ(run(p, device), 0) << describe() << ": rank " << me << ": " << recent_message();
+    EXPECT_EQ(shape.first_version ? run_first(p, device) : run(p, device), 0)
+        << describe() << ": rank " << me << ": " << recent_message();
     check_rows(me, rows, handle(scales) != nullptr ? &*scales : nullptr, want, fit);
     check_labels(me, want, fit, assist, nums, counts, expand_scales, p.nums_type);
     for (const Tensor* tensor : {&rows, &assist, &nums, &counts})
@@ -251,7 +254,8 @@ class EpRoundTrip {
     c.elastic = handle(elastic);
     c.expand_scales = handle(expand_scales), c.shared_x = handle(shared_x), c.ori_x = handle(ori_x);
     c.alpha1 = handle(alpha1), c.alpha2 = handle(alpha2), c.v = handle(v), c.out = out;
-    EXPECT_EQ(run(c, device), 0) << describe() << ": rank " << me << ": " << recent_message();
+    EXPECT_EQ(shape.first_version ? run_first(c, device) : run(c, device), 0)
+        << describe() << ": rank " << me << ": " << recent_message();
     // No peer reads the rows any more.
     std::memset(expand_x.memory(), 0xFF, expand_x.bytes());
     check_sums(me, out);
@@ -351,13 +355,13 @@ class EpRoundTrip {
   void check_labels(int me, const Received<T>& want, std::int64_t fit, const Tensor& assist,
                     const Tensor& nums, const Tensor& counts, const std::optional<Tensor>& expand_scales,
                     std::int64_t nums_type) const {
-    std::vector<std::int32_t> triples =
-        options.indices ? indices_of(me, fit)
-                        : std::vector<std::int32_t>(static_cast<std::size_t>(fit) * 128, 0x5A5A5A5A);
+    const bool indices = options.indices || shape.first_version;
+    std::vector<std::int32_t> triples(assist.values<std::int32_t>().size(), 0x5A5A5A5A);
+    if (indices) fill_indices(me, triples);
     std::vector<std::uint32_t> weights(static_cast<std::size_t>(fit), 0x5A5A5A5Au);
     for (std::size_t i = 0; i < want.rows.size(); ++i) {
       weights[i] = bits_of(want.rows[i].weight);
-      if (options.indices) continue;
+      if (indices) continue;
       triples[3 * i] = want.rows[i].source;
       triples[3 * i + 1] = want.rows[i].token;
       triples[3 * i + 2] = want.rows[i].slot;
@@ -378,9 +382,8 @@ class EpRoundTrip {
   }
 
   // Per slot of an active token: its number among the slots that this rank sends to the same expert.
-  std::vector<std::int32_t> indices_of(int me, std::int64_t fit) const {
+  void fill_indices(int me, std::vector<std::int32_t>& indices) const {
     const EpRank<T>& mine = ranks[static_cast<std::size_t>(me)];
-    std::vector<std::int32_t> indices(static_cast<std::size_t>(fit) * 128, 0x5A5A5A5A);
     std::vector<int> sent(static_cast<std::size_t>(shape.experts));
     for (int t = 0; t < mine.bs; ++t) {
       if (mine.mask_dims == 1 && !mine.token_active(t, shape.topk)) break;
@@ -391,7 +394,6 @@ class EpRoundTrip {
             is_sent ? sent[static_cast<std::size_t>(id)]++ : 0;
       }
     }
-    return indices;
   }
 
   void check_sums(int me, const Tensor& out) const {

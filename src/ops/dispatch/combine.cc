@@ -82,7 +82,12 @@ class CombineCall {
 
   std::int64_t ranks() const { return members_.layout.ranks(); }
   // Rows before and up to those of (local expert, source).
-  std::int64_t sum(std::int64_t i) const { return args_.ep_send_counts.at<std::int32_t>(i); }
+  std::int64_t sum(std::int64_t i) const {
+    if (members_.layout.keeps_own_tokens(members_.rank) && i < members_.layout.shared_ranks())
+      return i < members_.rank ? 0 : sum_said(members_.layout.shared_ranks() - 1);
+    return sum_said(i);
+  }
+  std::int64_t sum_said(std::int64_t i) const { return args_.ep_send_counts.at<std::int32_t>(i); }
   std::int64_t sum_before(std::int64_t i) const { return i == 0 ? 0 : sum(i - 1); }
   std::int64_t row_count() const { return sum(local_experts_ * ranks() - 1); }
 
@@ -91,12 +96,12 @@ class CombineCall {
     const std::int64_t fit =
         plan_.triples ? std::min(args_.expand_x.dim(0), args_.assist_info.dim(0) / 3) : args_.expand_x.dim(0);
     for (std::int64_t i = 0; i < local_experts_ * ranks(); ++i)
-      if (sum(i) < sum_before(i) || sum(i) > fit)
+      if (const std::int64_t before = i == 0 ? 0 : sum_said(i - 1); sum_said(i) < before || sum_said(i) > fit)
         return wrong_data(
             function_,
             "epSendCounts[{}] is {} but must be in [{}, {}], from the entry before to the rows that expandX "
             "and assistInfoForCombine hold; pass epRecvCountsOut of the dispatch that expandX comes from",
-            i, sum(i), sum_before(i), fit);
+            i, sum_said(i), before, fit);
     return {};
   }
 
@@ -262,10 +267,10 @@ class CombineCall {
     const std::int64_t slot = first_missing.load();
     if (slot == INT64_MAX) return {};
     return wrong_data(function_,
-                      "no rank returned a row for token {}, slot {}; pass the assistInfoForCombineOut, "
-                      "expertIds and mask of the "
+                      "no rank returned a row for token {}, slot {}; pass the {}, expertIds and mask of the "
                       "dispatch that expandX comes from on every rank",
-                      slot / slots_.per_token(), slot % slots_.per_token());
+                      slot / slots_.per_token(), slot % slots_.per_token(),
+                      args_.first_version ? "expandIdx" : "assistInfoForCombineOut");
   }
 
   // The number of the first slot of t without a row, INT64_MAX if there is none.
@@ -279,7 +284,7 @@ class CombineCall {
       const std::int64_t s = t * slots_.per_token() + j;
       const float weight = j < args_.topk() && args_.weighs() ? args_.expert_scales.at<float>(t, j) : 1.0f;
       if (plan_.targets.in(workspace_)[s].destination >= 0) {
-        const std::byte* row = row_of_slot(s);
+        const std::byte* row = row_of_slot(t, j);
         if (row == nullptr) return s;
         *term++ = {row, nullptr, weight, 1, 0};
       } else if (j < args_.topk() && slots_.slot_active(t, j)) {
@@ -292,7 +297,8 @@ class CombineCall {
     return INT64_MAX;
   }
 
-  const std::byte* row_of_slot(std::int64_t s) const {
+  const std::byte* row_of_slot(std::int64_t t, std::int64_t j) const {
+    const std::int64_t s = t * slots_.per_token() + j;
     const Target& target = plan_.targets.in(workspace_)[s];
     const std::int64_t rank = target.destination / members_.layout.width();
     const CombinePeer& peer = plan_.peers.in(workspace_)[rank];
@@ -302,7 +308,9 @@ class CombineCall {
       if (entry == kNoRow || entry >> 32 != rank) return nullptr;
       row = entry & 0xFFFFFFFF;
     } else {
-      const std::int64_t index = args_.assist_info.at<std::int32_t>(s);
+      const bool shared = j >= args_.topk();
+      const std::int64_t index =
+          shared ? target.index : args_.assist_info.at<std::int32_t>(t * args_.topk() + j);
       if (index < 0 || index >= plan_.sent_counts.in(workspace_)[target.destination]) return nullptr;
       row = plan_.first_row.in(workspace_)[target.destination] + index;
     }
@@ -366,7 +374,7 @@ Result<Combine::Plan> Combine::plan(const char* function, const Args& args) {
   MOEYARD_TRY(check_window(function, args, plan.limits, args.bs(), args.topk(), args.hidden()));
   plan.algorithm = algorithm_of(args);
   plan.policy = slot_policy();
-  plan.triples = product() != Product::a2;
+  plan.triples = product() != Product::a2 && !args.first_version;
   plan.weighted_sum = kernels::weighted_sum_variants().front().run;
 
   const EpLayout& layout = plan.layout;

@@ -1,14 +1,16 @@
 // Moeyard. SPDX-License-Identifier: Apache-2.0
+#include "aclnnop/aclnn_moe_distribute_combine.h"
 #include "aclnnop/aclnn_moe_distribute_combine_v2.h"
 #include "aclnnop/aclnn_moe_distribute_combine_v3.h"
 #include "aclnnop/aclnn_moe_distribute_combine_v4.h"
-#include "ops/dispatch/combine.h"
+#include "ops/dispatch/first_version.h"
 
 using namespace moeyard;
 
 namespace {
 
 // The parameters of V4, the newest version: the others are what they cannot say.
+template <class Op = ops::Combine>
 aclnnStatus plan_version(const char* function, const aclTensor* expandX, const aclTensor* expertIds,
                          const aclTensor* assistInfoForCombine, const aclTensor* epSendCounts,
                          const aclTensor* expertScales, const aclTensor* tpSendCountsOptional,
@@ -25,7 +27,7 @@ aclnnStatus plan_version(const char* function, const aclTensor* expandX, const a
                          int64_t commQuantMode, int64_t groupListType, const char* commAlg,
                          int64_t zeroExpertNum, int64_t copyExpertNum, int64_t constExpertNum,
                          aclTensor* xOut, uint64_t* workspaceSize, aclOpExecutor** executor) {
-  return executor::plan_call<ops::Combine>(function, workspaceSize, executor, [&] {
+  return executor::plan_call<Op>(function, workspaceSize, executor, [&] {
     ops::CombineArgs args;
     static_cast<ops::EpAttributes&>(args) = {.group_ep = std::string(text(groupEp)),
                                              .ep_world_size = epWorldSize,
@@ -41,7 +43,8 @@ aclnnStatus plan_version(const char* function, const aclTensor* expandX, const a
                                              .comm_alg = std::string(text(commAlg)),
                                              .zero_expert_num = zeroExpertNum,
                                              .copy_expert_num = copyExpertNum,
-                                             .const_expert_num = constExpertNum};
+                                             .const_expert_num = constExpertNum,
+                                             .first_version = std::is_same_v<Op, ops::CombineV1>};
     args.expand_x = view(expandX);
     args.expert_ids = view(expertIds);
     args.assist_info = view(assistInfoForCombine);
@@ -69,6 +72,28 @@ aclnnStatus plan_version(const char* function, const aclTensor* expandX, const a
 }
 
 }  // namespace
+
+aclnnStatus aclnnMoeDistributeCombineGetWorkspaceSize(
+    const aclTensor* expandX, const aclTensor* expertIds, const aclTensor* expandIdx,
+    const aclTensor* epSendCounts, const aclTensor* expertScales, const aclTensor* tpSendCounts,
+    const aclTensor* xActiveMask, const aclTensor* activationScale, const aclTensor* weightScale,
+    const aclTensor* groupList, const aclTensor* expandScales, const char* groupEp, int64_t epWorldSize,
+    int64_t epRankId, int64_t moeExpertNum, const char* groupTp, int64_t tpWorldSize, int64_t tpRankId,
+    int64_t expertShardType, int64_t sharedExpertNum, int64_t sharedExpertRankNum, int64_t globalBs,
+    int64_t outDtype, int64_t commQuantMode, int64_t groupListType, aclTensor* x, uint64_t* workspaceSize,
+    aclOpExecutor** executor) {
+  return plan_version<ops::CombineV1>(
+      "aclnnMoeDistributeCombine", expandX, expertIds, expandIdx, epSendCounts, expertScales, tpSendCounts,
+      xActiveMask, activationScale, weightScale, groupList, expandScales, nullptr, nullptr, nullptr, nullptr,
+      nullptr, nullptr, nullptr, groupEp, epWorldSize, epRankId, moeExpertNum, groupTp, tpWorldSize, tpRankId,
+      expertShardType, sharedExpertNum, sharedExpertRankNum, globalBs, outDtype, commQuantMode, groupListType,
+      "", 0, 0, 0, x, workspaceSize, executor);
+}
+
+aclnnStatus aclnnMoeDistributeCombine(void* workspace, uint64_t workspaceSize, aclOpExecutor* executor,
+                                      aclrtStream stream) {
+  return executor::run_call("aclnnMoeDistributeCombine", workspace, workspaceSize, executor, stream);
+}
 
 aclnnStatus aclnnMoeDistributeCombineV2GetWorkspaceSize(
     const aclTensor* expandX, const aclTensor* expertIds, const aclTensor* assistInfoForCombine,

@@ -107,6 +107,9 @@ class DispatchCall {
         received_ += sum;
         sum = static_cast<std::int32_t>(std::min(received_, kMostRows));
       }
+    if (members_.layout.keeps_own_tokens(members_.rank))
+      for (std::int64_t rank = 0; rank < members_.layout.shared_ranks(); ++rank)
+        sums[rank] = static_cast<std::int32_t>(members_.layout.chunk_end(members_.rank, rank, args_.bs()));
     if (received_ <= plan_.capacity) return {};
     return wrong_data(
         function_,
@@ -235,8 +238,9 @@ class DispatchCall {
     }
     if (plan_.triples) return;
     const Target* targets = plan_.targets.in(workspace_);
-    for (std::int64_t s = 0; s < slots_.active_tokens() * slots_.topk(); ++s)
-      args_.assist_info.at<std::int32_t>(s) = targets[s].index;
+    for (std::int64_t t = 0; t < slots_.active_tokens(); ++t)
+      for (std::int64_t k = 0; k < slots_.topk(); ++k)
+        args_.assist_info.at<std::int32_t>(t * slots_.topk() + k) = targets[t * slots_.per_token() + k].index;
   }
 
   static std::int64_t stride_of(const TensorView& view) {
@@ -286,7 +290,7 @@ Result<Dispatch::Plan> Dispatch::plan(const char* function, const Args& args) {
   MOEYARD_TRY(check_window(function, args, plan.limits, args.bs(), args.topk(), args.hidden()));
   plan.algorithm = algorithm_of(args);
   plan.policy = slot_policy();
-  plan.triples = product() != Product::a2;
+  plan.triples = product() != Product::a2 && !args.first_version;
   plan.zero_tail = plan.algorithm == CommAlg::hierarchy && product() != Product::host;
   plan.capacity = rows_that_fit(args, plan.triples);
 

@@ -1,14 +1,16 @@
 // Moeyard. SPDX-License-Identifier: Apache-2.0
+#include "aclnnop/aclnn_moe_distribute_dispatch.h"
 #include "aclnnop/aclnn_moe_distribute_dispatch_v2.h"
 #include "aclnnop/aclnn_moe_distribute_dispatch_v3.h"
 #include "aclnnop/aclnn_moe_distribute_dispatch_v4.h"
-#include "ops/dispatch/dispatch.h"
+#include "ops/dispatch/first_version.h"
 
 using namespace moeyard;
 
 namespace {
 
 // The parameters of V4, the newest version: the others are what they cannot say.
+template <class Op = ops::Dispatch>
 aclnnStatus plan_version(const char* function, const aclTensor* x, const aclTensor* expertIds,
                          const aclTensor* scalesOptional, const aclTensor* xActiveMaskOptional,
                          const aclTensor* expertScalesOptional, const aclTensor* elasticInfoOptional,
@@ -22,7 +24,7 @@ aclnnStatus plan_version(const char* function, const aclTensor* x, const aclTens
                          aclTensor* expertTokenNumsOut, aclTensor* epRecvCountsOut,
                          aclTensor* tpRecvCountsOut, aclTensor* expandScalesOut, uint64_t* workspaceSize,
                          aclOpExecutor** executor) {
-  return executor::plan_call<ops::Dispatch>(function, workspaceSize, executor, [&] {
+  return executor::plan_call<Op>(function, workspaceSize, executor, [&] {
     ops::DispatchArgs args;
     static_cast<ops::EpAttributes&>(args) = {.group_ep = std::string(text(groupEp)),
                                              .ep_world_size = epWorldSize,
@@ -38,7 +40,8 @@ aclnnStatus plan_version(const char* function, const aclTensor* x, const aclTens
                                              .comm_alg = std::string(text(commAlg)),
                                              .zero_expert_num = zeroExpertNum,
                                              .copy_expert_num = copyExpertNum,
-                                             .const_expert_num = constExpertNum};
+                                             .const_expert_num = constExpertNum,
+                                             .first_version = std::is_same_v<Op, ops::DispatchV1>};
     args.x = view(x);
     args.expert_ids = view(expertIds);
     args.scales = view(scalesOptional);
@@ -60,6 +63,27 @@ aclnnStatus plan_version(const char* function, const aclTensor* x, const aclTens
 }
 
 }  // namespace
+
+aclnnStatus aclnnMoeDistributeDispatchGetWorkspaceSize(
+    const aclTensor* x, const aclTensor* expertIds, const aclTensor* scales, const aclTensor* xActiveMask,
+    const aclTensor* expertScales, const char* groupEp, int64_t epWorldSize, int64_t epRankId,
+    int64_t moeExpertNum, const char* groupTp, int64_t tpWorldSize, int64_t tpRankId, int64_t expertShardType,
+    int64_t sharedExpertNum, int64_t sharedExpertRankNum, int64_t quantMode, int64_t globalBs,
+    int64_t expertTokenNumsType, aclTensor* expandX, aclTensor* dynamicScales, aclTensor* expandIdx,
+    aclTensor* expertTokenNums, aclTensor* epRecvCounts, aclTensor* tpRecvCounts, aclTensor* expandScales,
+    uint64_t* workspaceSize, aclOpExecutor** executor) {
+  return plan_version<ops::DispatchV1>(
+      "aclnnMoeDistributeDispatch", x, expertIds, scales, xActiveMask, expertScales, nullptr, nullptr,
+      groupEp, epWorldSize, epRankId, moeExpertNum, groupTp, tpWorldSize, tpRankId, expertShardType,
+      sharedExpertNum, sharedExpertRankNum, quantMode, globalBs, expertTokenNumsType, "", 0, 0, 0, expandX,
+      dynamicScales, expandIdx, expertTokenNums, epRecvCounts, tpRecvCounts, expandScales, workspaceSize,
+      executor);
+}
+
+aclnnStatus aclnnMoeDistributeDispatch(void* workspace, uint64_t workspaceSize, aclOpExecutor* executor,
+                                       aclrtStream stream) {
+  return executor::run_call("aclnnMoeDistributeDispatch", workspace, workspaceSize, executor, stream);
+}
 
 aclnnStatus aclnnMoeDistributeDispatchV2GetWorkspaceSize(
     const aclTensor* x, const aclTensor* expertIds, const aclTensor* scalesOptional,

@@ -15,6 +15,8 @@ struct EpAttributes {
   std::int64_t shared_expert_num = 0, shared_expert_rank_num = 0, global_bs = 0;
   std::string comm_alg;
   std::int64_t zero_expert_num = 0, copy_expert_num = 0, const_expert_num = 0;
+  // Version 1: combine finds rows by expandIdx, and shared-expert ranks divide tokens in another way.
+  bool first_version = false;
 
   std::int64_t total_experts() const { return moe_expert_num + special_experts(); }
   std::int64_t special_experts() const { return zero_expert_num + copy_expert_num + const_expert_num; }

@@ -35,7 +35,7 @@ std::int64_t pieces_of(std::int64_t n, std::int64_t cost, std::int64_t task, std
 
 // What must be equal on all ranks. The rest of the array is for the operator.
 template <std::size_t kMore>
-using EpFacts = std::array<comm::Fact, 15 + kMore>;
+using EpFacts = std::array<comm::Fact, 16 + kMore>;
 template <std::size_t kMore>
 EpFacts<kMore> ep_facts(const EpAttributes& a, const EpMembers& members, CommAlg algorithm,
                         std::int64_t buffer_mb, std::int64_t tokens,
@@ -53,9 +53,10 @@ EpFacts<kMore> ep_facts(const EpAttributes& a, const EpMembers& members, CommAlg
                         {"constExpertNum", a.const_expert_num},
                         {"tpWorldSize", a.tp_world_size <= 1 ? 1 : a.tp_world_size},
                         {"HCCL_BUFFSIZE", buffer_mb},
+                        {"the first version of the operator (1: yes)", a.first_version},
                         {"shared-expert ranks (of elasticInfo)", members.layout.shared_ranks()},
                         {"real experts (of elasticInfo)", members.layout.real_experts()}}};
-  for (std::size_t i = 0; i < kMore; ++i) facts[15 + i] = more[i];
+  for (std::size_t i = 0; i < kMore; ++i) facts[16 + i] = more[i];
   return facts;
 }
 

@@ -48,6 +48,7 @@ EpLayout::EpLayout(const EpAttributes& a, std::int64_t ranks, std::int64_t share
     : ranks_(ranks), moe_experts_(experts) {
   const bool shared = has_shared_ranks(a) && shared_ranks > 0;
   shared_ranks_ = shared ? shared_ranks : 0;
+  in_chunks_ = shared && a.first_version;
   shared_experts_ = shared ? a.shared_expert_num : 0;
   replicas_ = shared ? std::max<std::int64_t>(shared_ranks_ / shared_experts_, 1) : 1;
   local_moe_experts_ =

@@ -46,9 +46,18 @@ class EpLayout {
   std::int64_t destination_of_expert(std::int64_t expert) const {
     return (shared_ranks_ + expert / local_moe_experts_) * width_ + expert % local_moe_experts_;
   }
-  // The replica of a shared expert that serves the tokens of `source`.
-  std::int64_t destination_of_shared(std::int64_t shared, std::int64_t source) const {
+  // The replica of a shared expert that serves token t of the `tokens` of `source`.
+  std::int64_t destination_of_shared(std::int64_t shared, std::int64_t source, std::int64_t t,
+                                     std::int64_t tokens) const {
+    if (in_chunks_) return rank_of_chunk(source, t, tokens) * width_;
     return (shared * replicas_ + source % replicas_) * width_;
+  }
+
+  // Version 1: the shared-expert ranks get a part each of a source's tokens, in order, but keep their own. Of those, the
+  // first chunk_end(rank, rank', tokens) are said to come from the ranks up to rank'.
+  bool keeps_own_tokens(std::int64_t rank) const { return in_chunks_ && rank < shared_ranks_; }
+  std::int64_t chunk_end(std::int64_t source, std::int64_t shared_rank, std::int64_t tokens) const {
+    return (shared_rank + 1 + source) * tokens / shared_ranks_ - source * tokens / shared_ranks_;
   }
 
   // Row of the smooth factors: shared experts come first.
@@ -60,8 +69,16 @@ class EpLayout {
                         std::int64_t global_bs) const;
 
  private:
+  std::int64_t rank_of_chunk(std::int64_t source, std::int64_t t, std::int64_t tokens) const {
+    if (source < shared_ranks_) return source;
+    std::int64_t rank = 0;
+    while (t >= chunk_end(source, rank, tokens)) ++rank;
+    return rank;
+  }
+
   std::int64_t ranks_, moe_experts_, shared_experts_, shared_ranks_, replicas_, local_moe_experts_, width_;
   std::int64_t first_zero_, first_copy_, first_const_, first_unknown_;
+  bool in_chunks_;
 };
 
 }  // namespace moeyard::ops

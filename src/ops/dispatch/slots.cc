@@ -28,7 +28,7 @@ Status Slots::scan(const char* function, std::span<Target> targets, std::span<st
     }
     const bool active = layout_.shared_experts() > 0 && token_active(t);
     for (std::int64_t shared = 0; shared < layout_.shared_experts(); ++shared)
-      *target++ = active ? send_to(layout_.destination_of_shared(shared, rank_)) : Target{-1, 0};
+      *target++ = active ? send_to(layout_.destination_of_shared(shared, rank_, t, tokens())) : Target{-1, 0};
   }
   return {};
 }
