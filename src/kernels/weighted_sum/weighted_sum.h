@@ -29,7 +29,8 @@ struct Term {
 //   terms           [T * terms_per_token], those of token t from t * terms_per_token on
 //   terms_of_token  [T] how many there are; 0 writes zeros, a negative number leaves out[t] as it is
 //   out             out_stride bytes from row to row, disjoint from all rows
-//   rows, mix, out  FP32, FP16 or BF16, `hidden` elements
+//   rows, mix, out  FP32, FP16 or BF16, `hidden` elements; with `wide` out is FP32 whatever the rows are,
+//                   and neither round_products nor streaming has an effect
 //
 // streaming: write past the caches, for more data than they hold; the writes are in memory when the call
 // returns. Errors: none. Threads: calls on disjoint tokens may overlap in time.
@@ -43,6 +44,7 @@ struct WeightedSum {
   std::int64_t out_stride;
   bool streaming;
   bool round_products = false;
+  bool wide = false;
 };
 
 using WeightedSumFn = void (*)(const WeightedSum&, Range tokens);

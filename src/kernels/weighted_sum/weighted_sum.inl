@@ -29,8 +29,8 @@ HWY_INLINE float weighted_scalar(const Term& term, std::int64_t h) {
   return kRound ? rounded_scalar<T>(product) : product;
 }
 
-template <class T, bool kRound>
-void sum_chunk(const Term* terms, std::int64_t count, Range elements, T* to) {
+template <class T, bool kRound, class Out>
+void sum_chunk(const Term* terms, std::int64_t count, Range elements, Out* to) {
   const hn::ScalableTag<float> d;
   const auto lanes = static_cast<std::int64_t>(hn::Lanes(d));
   std::int64_t h = elements.begin;
@@ -54,14 +54,14 @@ void sum_chunk(const Term* terms, std::int64_t count, Range elements, T* to) {
   }
 }
 
-template <class T, bool kRound>
+template <class T, bool kRound, class Out = T>
 void sum_tokens(const WeightedSum& p, Range tokens) {
-  alignas(kLineBytes) T chunk[kChunk];
+  alignas(kLineBytes) Out chunk[kChunk];
   for (std::int64_t t = tokens.begin; t < tokens.end; ++t) {
     const std::int64_t count = p.terms_of_token[t];
     if (count < 0) continue;
     const Term* terms = p.terms + t * p.terms_per_token;
-    T* out = reinterpret_cast<T*>(p.out + t * p.out_stride);
+    Out* out = reinterpret_cast<Out*>(p.out + t * p.out_stride);
     for (std::int64_t begin = 0; begin < p.hidden; begin += kChunk) {
       const Range elements{begin, begin + kChunk < p.hidden ? begin + kChunk : p.hidden};
       if (!p.streaming) {
@@ -70,12 +70,14 @@ void sum_tokens(const WeightedSum& p, Range tokens) {
       }
       sum_chunk<T, kRound>(terms, count, elements, chunk);
       stream_row(reinterpret_cast<std::byte*>(out + begin), reinterpret_cast<const std::byte*>(chunk),
-                 elements.size() * static_cast<std::int64_t>(sizeof(T)));
+                 elements.size() * static_cast<std::int64_t>(sizeof(Out)));
     }
   }
 }
 
 void weighted_sum(const WeightedSum& p, Range tokens) {
+  if (p.dtype == ACL_BF16 && p.wide) return sum_tokens<Bf16, false, float>(p, tokens);
+  if (p.dtype == ACL_FLOAT16 && p.wide) return sum_tokens<Fp16, false, float>(p, tokens);
   if (p.dtype == ACL_BF16 && !p.round_products) sum_tokens<Bf16, false>(p, tokens);
   if (p.dtype == ACL_BF16 && p.round_products) sum_tokens<Bf16, true>(p, tokens);
   if (p.dtype == ACL_FLOAT16 && !p.round_products) sum_tokens<Fp16, false>(p, tokens);

@@ -20,6 +20,7 @@ constexpr std::int64_t kStreamedBytes = 8 * 1024 * 1024;
 constexpr std::int64_t kSlotsPerTask = 4096;  // look-ups of some nanoseconds each
 constexpr const char* kOperator = "MoeDistributeCombine";
 constexpr std::int64_t kNoRow = -1;
+constexpr std::int64_t kExtraTerms = 2;  // sharedExpertX and residualX
 
 // The shares of a constant expert: softmax over the two products of its gate with the token.
 struct Shares {
@@ -55,7 +56,7 @@ class CombineCall {
         exchange_(session.ep),
         slots_(args.expert_ids, args.active_mask, members.layout, members.rank, plan.policy),
         local_experts_(members.layout.experts_on(members.rank)),
-        most_terms_(args.topk() + members.layout.shared_experts() + 1) {
+        most_terms_(args.topk() + members.layout.shared_experts() + kExtraTerms) {
     if (session.tp) partner_.emplace(function_, args_, plan_.tp, workspace_, *session.tp);
   }
 
@@ -72,6 +73,7 @@ class CombineCall {
     if (missing.ok()) add_up();
     MOEYARD_TRY(exchange_.finish({.error = std::move(missing)}));
     plan_.x_out.scatter(args_.x_out, args_.bs(), workspace_);
+    if (args_.normalises()) plan_.norm.scatter(args_, workspace_);
     forget_waits_without_rows(waits);
     add_waits(args_.performance_info, members_, waits);
     return {};
@@ -255,6 +257,7 @@ class CombineCall {
     plan_.const_alpha1.gather(args_.const_alpha1, args_.const_expert_num, workspace_);
     plan_.const_alpha2.gather(args_.const_alpha2, args_.const_expert_num, workspace_);
     plan_.const_v.gather(args_.const_v, args_.const_expert_num, workspace_);
+    if (args_.normalises()) plan_.norm.gather(args_, workspace_);
     std::atomic<std::int64_t> first_missing{INT64_MAX};
     parallel_for(tokens, pieces_of(tokens, most_terms_, kSlotsPerTask, ranks()), [&](Range range) {
       for (std::int64_t t = range.begin; t < range.end; ++t) {
@@ -293,6 +296,7 @@ class CombineCall {
     }
     if (args_.shared_expert_x.present())
       *term++ = {plan_.shared_expert_x.rows(args_.shared_expert_x, workspace_)[t], nullptr, 1, 1, 0};
+    if (args_.normalises()) *term++ = {plan_.norm.residual(args_, workspace_)[t], nullptr, 1, 1, 0};
     count = static_cast<std::int32_t>(term - first);
     return INT64_MAX;
   }
@@ -349,7 +353,12 @@ class CombineCall {
                                     out.stride,
                                     args_.bs() * row_bytes * ranks() > kStreamedBytes};
     parallel_for(args_.bs(), pieces_of(args_.bs(), row_bytes * most_terms_, kBytesPerTask, ranks()),
-                 [&](Range tokens) { plan_.weighted_sum(sums, tokens); });
+                 [&](Range tokens) {
+                   if (args_.normalises())
+                     plan_.norm.run(args_, sums, out, tokens, workspace_);
+                   else
+                     plan_.weighted_sum(sums, tokens);
+                 });
   }
 
   const char* const function_;
@@ -389,6 +398,7 @@ Result<Combine::Plan> Combine::plan(const char* function, const Args& args) {
   plan.const_alpha2 = DenseRows(args.const_alpha2, args.const_expert_num, scratch);
   plan.const_v = DenseRows(args.const_v, args.const_expert_num, scratch);
   plan.x_out = DenseRows(args.x_out, args.bs(), scratch);
+  if (args.normalises()) plan.norm = NormStep(args, scratch);
   if (has_partner(args)) plan.tp = TpSum::Plan(args, scratch);
   plan.targets = scratch.add<Target>(slots);
   plan.sent_counts = scratch.add<std::int32_t>(layout.destinations());
@@ -398,7 +408,7 @@ Result<Combine::Plan> Combine::plan(const char* function, const Args& args) {
   if (args.performance_info.present()) plan.waits = scratch.add<std::int64_t>(layout.ranks());
   plan.first_row = scratch.add<std::int32_t>(layout.destinations());
   if (plan.triples) plan.table = scratch.add<std::int64_t>(slots);
-  plan.terms = scratch.add<kernels::Term>(args.bs() * (args.topk() + layout.shared_experts() + 1));
+  plan.terms = scratch.add<kernels::Term>(args.bs() * (args.topk() + layout.shared_experts() + kExtraTerms));
   plan.term_counts = scratch.add<std::int32_t>(args.bs());
   plan.workspace_bytes = scratch.bytes();
   return plan;

@@ -5,6 +5,7 @@
 #include "kernels/weighted_sum/weighted_sum.h"
 #include "ops/dense_rows.h"
 #include "ops/dispatch/ep_layout.h"
+#include "ops/dispatch/norm_step.h"
 #include "ops/dispatch/slots.h"
 #include "ops/dispatch/tp_domain.h"
 #include "ops/scratch.h"
@@ -20,10 +21,14 @@ struct CombineArgs : EpAttributes {
       performance_info;
   std::int64_t out_dtype = 0, comm_quant_mode = 0, group_list_type = 0;
   TensorView x_out;
+  // Of CombineAddRmsNorm, see include/aclnnop/aclnn_moe_distribute_combine_add_rms_norm_v2.h.
+  TensorView residual_x, gamma, y_out, rstd_out;
+  float norm_eps = 0;
 
   std::int64_t bs() const { return expert_ids.dim(0); }
   std::int64_t topk() const { return expert_ids.dim(1); }
   std::int64_t hidden() const { return expand_x.dim(1); }
+  bool normalises() const { return residual_x.present(); }
   bool weighs() const { return expert_scales.numel() != 0; }  // an empty tensor switches weighting off
 };
 
@@ -65,6 +70,7 @@ struct Combine {
     Part<std::int32_t> members;      // [W] where elasticInfo names them
     Part<std::int64_t> waits;        // [W] where performanceInfo counts them
     TpSum::Plan tp;
+    NormStep norm;
     Part<std::int32_t> first_row;  // [destinations] of my rows at the peer, for A2's form
     Part<std::int64_t> table;   // [BS * slots per token] rank << 32 | row, written by the peers; for triples
     Part<kernels::Term> terms;  // [BS * terms per token]
@@ -77,6 +83,10 @@ struct Combine {
   static Result<Session> open(const char* function, const Args& args, const Plan& plan,
                               runtime::Stream& stream);
   static Status run(const executor::Run& run, const Args& args, const Plan& plan, Session& exchange);
+};
+
+struct CombineAddRmsNorm : Combine {
+  static const contract::Contract kContract;
 };
 
 }  // namespace moeyard::ops

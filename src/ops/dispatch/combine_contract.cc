@@ -199,7 +199,95 @@ constexpr auto kShapeRules = std::to_array<Rule>({
 constexpr auto kRules = join(null_rules<A>(), kFirstRules, attribute_rules<A>(), kAttributeRules,
                              group_rules<A>(), token_rules<A>(), shape_rules<A>(), kShapeRules);
 
+// --- CombineAddRmsNorm -------------------------------------------------------------------------------------------------
+
+constexpr Param kNormParams[] = {
+    in<&A::expand_x>("expandX", kBF16, ">= T*A, H", "rows of the experts, in the order of dispatch"),
+    in<&A::expert_ids>("expertIds", kINT32, "BS, K", "as in dispatch"),
+    in<&A::assist_info>("assistInfoForCombine", kINT32, ">= P", "from dispatch"),
+    in<&A::ep_send_counts>("epSendCounts", kINT32, ">= T*W*L", "epRecvCountsOut of dispatch"),
+    in<&A::expert_scales>("expertScales", kFP32, "", "weight of each slot; empty: all are 1"),
+    in<&A::residual_x>("residualX", kBF16, "BS, 1, H", "added to the sums"),
+    in<&A::gamma>("gamma", kBF16, "H", "factors of the elements of yOut"),
+    in<&A::tp_send_counts>("tpSendCountsOptional", kINT32, "",
+                           "tpRecvCountsOut of dispatch; ignored without a TP domain")
+        .optional(),
+    in<&A::active_mask>("xActiveMaskOptional", kBOOL, "BS | BS, K", "as in dispatch").optional(),
+    in<&A::activation_scale>("activationScaleOptional", kAnyDtype, "", "reserved, null").optional(),
+    in<&A::weight_scale>("weightScaleOptional", kAnyDtype, "", "reserved, null").optional(),
+    in<&A::group_list>("groupListOptional", kAnyDtype, "", "reserved, null").optional(),
+    in<&A::expand_scales>("expandScalesOptional", kFP32, "*", "from dispatch; only hierarchy demands it")
+        .optional(),
+    in<&A::shared_expert_x>("sharedExpertXOptional", kBF16, "BS, H | *, *, H",
+                            "rows of a local shared expert, weight 1")
+        .optional(),
+    in<&A::elastic_info>("elasticInfoOptional", kINT32, "4 + 2*W", "ranks that are left of the group")
+        .optional(),
+    in<&A::ori_x>("oriXOptional", kBF16, "BS, H", "original tokens, for copy and constant experts")
+        .optional(),
+    in<&A::const_alpha1>("constExpertAlpha1Optional", kBF16, "constExpertNum, H", "gate of the token's share")
+        .optional(),
+    in<&A::const_alpha2>("constExpertAlpha2Optional", kBF16, "constExpertNum, H",
+                         "gate of the vector's share")
+        .optional(),
+    in<&A::const_v>("constExpertVOptional", kBF16, "constExpertNum, H", "vectors of the constant experts")
+        .optional(),
+    attribute<&A::group_ep>("groupEp", "name of the expert-parallel group"),
+    attribute<&A::ep_world_size>("epWorldSize", "ranks of the group"),
+    attribute<&A::ep_rank_id>("epRankId", "this rank"),
+    attribute<&A::moe_expert_num>("moeExpertNum", "real experts on all ranks"),
+    attribute<&A::group_tp>("groupTp", "name of the tensor-parallel group"),
+    attribute<&A::tp_world_size>("tpWorldSize", "0 or 1: no tensor-parallel group"),
+    attribute<&A::tp_rank_id>("tpRankId", "this rank in the tensor-parallel group"),
+    attribute<&A::expert_shard_type>("expertShardType", "0: shared experts come first"),
+    attribute<&A::shared_expert_num>("sharedExpertNum", "shared experts"),
+    attribute<&A::shared_expert_rank_num>("sharedExpertRankNum", "ranks set aside for shared experts"),
+    attribute<&A::global_bs>("globalBs",
+                             "0: all ranks have the same BS; else the largest BS times epWorldSize"),
+    attribute<&A::out_dtype>("outDtype", "reserved, 0"),
+    attribute<&A::comm_quant_mode>("commQuantMode", "0"),
+    attribute<&A::group_list_type>("groupListType", "reserved, 0"),
+    attribute<&A::comm_alg>("commAlg", "schedule; never changes results"),
+    attribute<&A::norm_eps>("normEps", "added to the mean square"),
+    attribute<&A::zero_expert_num>("zeroExpertNum", "experts that contribute nothing"),
+    attribute<&A::copy_expert_num>("copyExpertNum", "experts that return the token"),
+    attribute<&A::const_expert_num>("constExpertNum", "experts that mix the token with a vector"),
+    out<&A::y_out>("yOut", kBF16, "BS, 1, H", "rows divided by the root of their mean square, times gamma"),
+    out<&A::rstd_out>("rstdOut", kFP32, "BS, 1, 1", "one divided by that root"),
+    out<&A::x_out>("xOut", kBF16, "BS, 1, H", "sum of the rows of each token and residualX"),
+};
+
+constexpr auto kNormRules = std::to_array<Rule>({
+    rule<A>(
+        Stage::attributes, kEverywhere, "commQuantMode", "be 0 in this operator",
+        [](const A& a) { return a.comm_quant_mode == 0; }, "pass 0"),
+    rule<A>(
+        Stage::attributes, kEverywhere, "outDtype", "be 0, as it is reserved",
+        [](const A& a) { return a.out_dtype == 0; }, "pass 0"),
+    rule<A>(
+        Stage::attributes, kEverywhere, "groupListType", "be 0, as it is reserved",
+        [](const A& a) { return a.group_list_type == 0; }, "pass 0"),
+});
+
+constexpr auto kAllNormRules =
+    join(null_rules<A>(), kFirstRules, attribute_rules<A>(), kNormRules, kAttributeRules, group_rules<A>(),
+         token_rules<A>(), shape_rules<A>(), kShapeRules);
+
 }  // namespace
+
+const Contract CombineAddRmsNorm::kContract{{
+    .name = "MoeDistributeCombineAddRmsNorm",
+    .family = "dispatch",
+    .summary = "Combines, adds a residual, and divides by the root of the mean square.",
+    .source = "aclnnMoeDistributeCombineAddRmsNormV2",
+    .products = kHost | kA3 | k950,
+    .codes = {.format = ACLNN_ERR_INNER_TILING_ERROR,
+              .shape = ACLNN_ERR_INNER_TILING_ERROR,
+              .rule = ACLNN_ERR_INNER_TILING_ERROR},
+    .params = kNormParams,
+    .dims = kDims,
+    .rules = kAllNormRules,
+}};
 
 const Contract Combine::kContract{{
     .name = "MoeDistributeCombine",
