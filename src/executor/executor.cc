@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <cstring>
 #include <vector>
 
@@ -167,6 +168,46 @@ Status check_and_submit(std::unique_ptr<PlannedCall>& call, bool check_again, vo
   return submit(call, workspace, stream);
 }
 
+// The executors that a thread made last. One that was never run, as happens to those of plugins that are set up again and
+// again, is freed when 1024 newer ones exist: the program cannot know of it any more, and memory must not grow for ever.
+class Recent {
+ public:
+  void add(aclOpExecutor* executor) {
+    executor->number = thread_ + count_;
+    Entry& oldest = ring_[count_ % kKept];
+    if (oldest.executor != nullptr) reclaim(oldest);
+    oldest = {executor, executor->number};
+    ++count_;
+  }
+
+ private:
+  static constexpr std::size_t kKept = 1024;
+  struct Entry {
+    aclOpExecutor* executor = nullptr;
+    std::uint64_t number = 0;
+  };
+
+  // Unless it was run or freed since; its address may then be that of another one.
+  static void reclaim(const Entry& entry) {
+    const std::lock_guard lock(mutex_of(entry.executor));
+    if (!is_live_handle(entry.executor) || entry.executor->number != entry.number ||
+        entry.executor->repeatable)
+      return;
+    log_debug("{}: an executor that was not run is freed, as {} newer ones exist",
+              entry.executor->call->function, kKept);
+    free_executor(entry.executor);
+  }
+
+  static std::uint64_t next_thread() {
+    static std::atomic<std::uint64_t> threads{0};
+    return threads.fetch_add(1, std::memory_order_relaxed) << 40;
+  }
+
+  const std::uint64_t thread_ = next_thread();
+  std::uint64_t count_ = 0;
+  std::vector<Entry> ring_ = std::vector<Entry>(kKept);
+};
+
 }  // namespace
 
 aclOpExecutor* make_executor(std::unique_ptr<PlannedCall> call) {
@@ -174,7 +215,9 @@ aclOpExecutor* make_executor(std::unique_ptr<PlannedCall> call) {
   executor->removals = runtime::block_map().removals();
   executor->addresses_changed = has_null_address(call->contract, call->args());
   executor->call = std::move(call);
+  thread_local Recent recent;
   remember_handle(executor.get());
+  recent.add(executor.get());
   return executor.release();
 }
 

@@ -154,6 +154,31 @@ TEST_F(ExecutorTest, CanBeDestroyedUnused) {
   EXPECT_EQ(phase_two(executor), 561103);
 }
 
+// Setup of a plugin, called again and again, makes executors that nobody runs.
+TEST_F(ExecutorTest, IsFreedUnusedWhen1024NewerOnesExistInTheThread) {
+  aclOpExecutor *kept = phase_one(), *first = phase_one(), *second = phase_one();
+  ASSERT_EQ(aclSetAclOpExecutorRepeatable(kept), 0);
+  for (int i = 0; i < 1023; ++i) phase_one();
+  EXPECT_EQ(phase_two(second), 0);
+  EXPECT_EQ(phase_two(first), 561103);
+  aclOpExecutor* third = phase_one();
+  for (int i = 0; i < 1024; ++i) ASSERT_EQ(phase_two(phase_one()), 0);
+  EXPECT_EQ(phase_two(third), 561103);
+  EXPECT_EQ(phase_two(kept), 0);
+  EXPECT_EQ(aclDestroyAclOpExecutor(kept), 0);
+  std::thread([&] {
+    const Device other;
+    aclOpExecutor* foreign = phase_one();
+    std::thread([&] {
+      const Device another;
+      for (int i = 0; i < 1100; ++i) phase_one();
+    }).join();
+    EXPECT_EQ(aclnnMoeUpdateExpert(nullptr, size, foreign, other.stream()), 0);
+    EXPECT_EQ(other.synchronize(), 0);
+  }).join();
+  EXPECT_EQ(device.synchronize(), 0);
+}
+
 TEST_F(ExecutorTest, TensorsMayGoAfterPhaseOne) {
   const int64_t dims[] = {2, 1};
   aclTensor* early = aclCreateTensor(dims, 2, ACL_INT32, nullptr, 0, ACL_FORMAT_ND, dims, 2, ids.memory());
