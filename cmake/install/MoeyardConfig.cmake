@@ -6,9 +6,10 @@
 #   Moeyard::nnopbase   tensors and executors of aclnn operators
 #   Moeyard::hccl       communicators and collectives
 #   Moeyard::opapi      aclnn operators, with Moeyard::nnopbase and Moeyard::ascendcl
+#   Moeyard::atb        ATB for the usual C++ ABI, with Moeyard::opapi
 get_filename_component(_moeyard_root "${CMAKE_CURRENT_LIST_DIR}/../../.." REALPATH)
 
-foreach(_moeyard_name ascendcl nnopbase hccl opapi)
+foreach(_moeyard_name ascendcl nnopbase hccl opapi atb)
   if(NOT TARGET Moeyard::${_moeyard_name})
     add_library(Moeyard::${_moeyard_name} SHARED IMPORTED)
     set_target_properties(Moeyard::${_moeyard_name} PROPERTIES
@@ -19,6 +20,7 @@ foreach(_moeyard_name ascendcl nnopbase hccl opapi)
 endforeach()
 set_property(TARGET Moeyard::nnopbase Moeyard::hccl PROPERTY INTERFACE_LINK_LIBRARIES Moeyard::ascendcl)
 set_property(TARGET Moeyard::opapi PROPERTY INTERFACE_LINK_LIBRARIES Moeyard::nnopbase Moeyard::ascendcl)
+set_property(TARGET Moeyard::atb PROPERTY INTERFACE_LINK_LIBRARIES Moeyard::opapi)
 
 unset(_moeyard_name)
 unset(_moeyard_root)

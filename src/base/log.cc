@@ -4,6 +4,7 @@
 #include <spdlog/sinks/stdout_sinks.h>
 #include <spdlog/spdlog.h>
 
+#include <atomic>
 #include <cstdlib>
 #include <memory>
 #include <string_view>
@@ -29,9 +30,9 @@ LogLevel configured_level() {
   return LogLevel::error;
 }
 
-LogLevel level() {
-  static const LogLevel configured = configured_level();
-  return configured;
+std::atomic<LogLevel>& level() {
+  static std::atomic<LogLevel> now = configured_level();
+  return now;
 }
 
 spdlog::logger& logger() {
@@ -52,7 +53,9 @@ spdlog::logger& logger() {
 
 }  // namespace
 
-bool log_enabled(LogLevel wanted) { return wanted >= level(); }
+bool log_enabled(LogLevel wanted) { return wanted >= level().load(std::memory_order_relaxed); }
+void set_log_level(LogLevel wanted) { level() = wanted; }
+void reset_log_level() { level() = configured_level(); }
 
 void log_line(LogLevel at, const std::string& text) {
   constexpr const char* names[] = {"debug", "plan", "info", "warning", "error", "off"};

@@ -10,6 +10,8 @@ namespace moeyard {
 enum class LogLevel : int { debug, plan, info, warning, error, off };
 
 bool log_enabled(LogLevel level);
+void set_log_level(LogLevel level);  // instead of what the environment says
+void reset_log_level();
 void log_line(LogLevel level, const std::string& text);
 
 template <class... Args>

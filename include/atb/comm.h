@@ -1,0 +1,33 @@
+// Moeyard. SPDX-License-Identifier: Apache-2.0
+#ifndef ATB_COMM_H
+#define ATB_COMM_H
+
+#include <cstdint>
+#include <vector>
+
+#include "atb/types.h"
+
+namespace atb {
+
+using HcclComm = void*;
+
+// Communicators of HCCL. Each function blocks until all ranks have come; null is a failure. commName, if not null, receives
+// the group's name: 128 bytes.
+namespace Comm {
+
+// Ranks of this host; ranks with the same rankRoot and rankSize meet.
+HcclComm CreateHcclComm(int32_t rank, int32_t rankRoot, int32_t rankSize, char* commName);
+
+HcclComm CreateHcclCommByRankTableFile(int32_t rank, int32_t rankSize, const char* rankTableFile,
+                                       char* commName);
+
+// A communicator of some ranks of a rank table.
+HcclComm CreateHcclCrossMulitComm(const char* rankTableFile, uint32_t subCommRankId,
+                                  std::vector<uint32_t>& rankIds, uint64_t subCommId, uint32_t hcclBufferSize,
+                                  char* commName);
+
+Status DestoryHcclComm(HcclComm comm);
+
+}  // namespace Comm
+}  // namespace atb
+#endif  // ATB_COMM_H

@@ -1,0 +1,70 @@
+/* Moeyard. SPDX-License-Identifier: Apache-2.0 */
+/* What libatb asks of libmoeyard. In C, as one libmoeyard serves libatb of either C++ ABI: src/atb checks parameters and
+ * shapes, src/ops/atb computes. Not installed: it is no interface for programs. */
+#ifndef MOEYARD_ATB_BACKEND_H
+#define MOEYARD_ATB_BACKEND_H
+
+#include "acl/acl.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef enum MoeyardAtbOperation {
+  /* Element by element, inputs broadcast to the output. */
+  MOEYARD_ATB_CAST,
+  MOEYARD_ATB_SCALE, /* numbers[0] * x */
+  MOEYARD_ATB_COS,
+  MOEYARD_ATB_SIN,
+  MOEYARD_ATB_TANH,
+  MOEYARD_ATB_NOT,
+  MOEYARD_ATB_ADD,
+  MOEYARD_ATB_SUBTRACT,
+  MOEYARD_ATB_MULTIPLY,
+  MOEYARD_ATB_DIVIDE,
+  MOEYARD_ATB_AND,
+  MOEYARD_ATB_OR,
+  MOEYARD_ATB_LESS,
+  MOEYARD_ATB_GREATER,
+  MOEYARD_ATB_EQUAL,
+  MOEYARD_ATB_OPERATIONS /* their number */
+} MoeyardAtbOperation;
+
+/* Dense and row-major. */
+typedef struct MoeyardAtbTensor {
+  void* data;
+  int32_t dtype; /* aclDataType */
+  int32_t rank;  /* -1: an optional input that is not given */
+  int64_t dims[8];
+} MoeyardAtbTensor;
+
+typedef struct MoeyardAtbCall {
+  const char* name; /* the operation's, for messages; static storage */
+  MoeyardAtbOperation operation;
+  int32_t tensor_count;
+  const MoeyardAtbTensor* tensors; /* inputs, then outputs */
+  int64_t integers[16];            /* attributes, as the operation defines them */
+  double numbers[4];
+} MoeyardAtbCall;
+
+/* Bytes of workspace that the call needs; addresses do not matter. */
+int64_t moeyardAtbWorkspace(const MoeyardAtbCall* call);
+
+/* Queues the call, of which it makes a copy. 0, ERROR_INVALID_TENSOR_ADDR (14) or ERROR_RT_FAIL (4), with a message. */
+int32_t moeyardAtbRun(const MoeyardAtbCall* call, void* workspace, aclrtStream stream);
+
+/* Leaves a failure's message for aclGetRecentErrMsg of this thread, and in the log. */
+void moeyardAtbFail(int32_t code, const char* message);
+/* A line for the log. */
+void moeyardAtbWarn(const char* message);
+/* 0 debug to 4 off; -1 what the environment says. */
+void moeyardAtbSetLogLevel(int32_t level);
+
+/* "FP16", "BF16" ...; static storage. */
+const char* moeyardAtbNameOf(int32_t dtype);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif
