@@ -171,6 +171,9 @@ class Exchange {
   // Every one of them must say the same.
   Status among(std::span<const std::int32_t> members);
 
+  // Each wait from now on ends after `timeout` at the latest; 0: never.
+  void limit_waits(std::chrono::milliseconds timeout) { timeout_ = timeout; }
+
   // From now on each round adds to waits[peer], in nanoseconds, how long this rank waited for the peer to come.
   void count_waits(std::span<std::int64_t> waits) { waits_ = waits; }
 

@@ -24,6 +24,10 @@ Result<EpMembers> find_members(const char* function, const char* operator_name,
                                const EpAttributes& attributes, const TensorView& elastic_info,
                                std::span<std::int32_t> members, comm::Exchange& exchange);
 
+// The same for an operator without experts, whose group has as many ranks as elasticInfo says.
+Status meet_those_left(const char* function, const char* operator_name, const TensorView& elastic_info,
+                       std::span<std::int32_t> members, comm::Exchange& exchange);
+
 // Starts to count in `waits` [epWorldSize], or not at all where that is empty, how long the call waits for each of the
 // members; returns their part of it.
 std::span<std::int64_t> count_waits(std::span<std::int64_t> waits, const EpMembers& members,
