@@ -6,6 +6,7 @@
 
 #include <atomic>
 #include <chrono>
+#include <thread>
 
 #include "oracle/ep_part.h"
 #include "support/rerun.h"
@@ -223,6 +224,29 @@ TEST(DispatchFailures, ARankRefusedInItsSecondPhaseDoesNotLeaveItsPeersWaitingEi
     EXPECT_EQ(aclnnMoeDistributeDispatchV4(nullptr, 0, executor, device.stream()), 161002);
   });
   EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(20));
+}
+
+// A rank number that is no rank's must not let another rank's peers believe that it was refused.
+TEST(DispatchFailures, ARefusedCallWithAWildRankNumberBlamesNobody) {
+  const EpGroup group(2);
+  for (const std::int64_t wild : {INT64_C(1) << 32, (INT64_C(1) << 32) + 1, INT64_C(-1)}) {
+    {
+      const Device outside(
+          5);  // of a device without a rank of the group, so that only epRankId says whose call it is
+      EpPart part(group, 0);
+      part.dispatch.rank = part.combine.rank = wild;
+      EXPECT_EQ(plan_only(part.dispatch), 561002);
+      EXPECT_THAT(recent_message(), HasSubstr("epRankId is " + std::to_string(wild)));
+      EXPECT_EQ(plan_only(part.combine), 561002);
+    }
+    group.run([&](int rank, const Device& device) {
+      EpPart part(group, rank);
+      // Longer than the grace that a refused rank is given.
+      if (rank == 1) std::this_thread::sleep_for(std::chrono::milliseconds(1300));
+      EXPECT_EQ(run(part.dispatch, device), 0) << wild << ": " << recent_message();
+      EXPECT_EQ(run(part.combine, device), 0) << wild << ": " << recent_message();
+    });
+  }
 }
 
 TEST(DispatchFailures, ARankThatNeverComesIsNamed) {
