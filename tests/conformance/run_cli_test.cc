@@ -362,6 +362,14 @@ TEST(RunCli, AFailureOfAnOperatorEndsWithThree) {
   EXPECT_THAT(workers.text, HasSubstr("aclnnAttentionToFFN returned 561002"));
 }
 
+TEST(RunCli, ALayerRunsOnA2) {  // which wants the weights of the slots in dispatch already
+  for (const Layer& layer : {kLayers[0], kLayers[1]}) {
+    const Outcome outcome = run(arguments_of(layer, {"--ranks", "2"}), "MOEYARD_SOC=A2");
+    EXPECT_EQ(outcome.code, 0) << outcome.text;
+    EXPECT_THAT(outcome.text, HasSubstr("PASS"));
+  }
+}
+
 TEST(RunCli, AWindowThatIsTooSmallIsNamed) {
   const Outcome outcome =
       run(arguments_of(kLayers[0], {"--afd", "--micro-batch-tokens", "512"}), "HCCL_BUFFSIZE=1");
