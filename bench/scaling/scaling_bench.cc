@@ -1,12 +1,14 @@
 // Moeyard. SPDX-License-Identifier: Apache-2.0
 // What more ranks cost: processor time of a dispatch and a combine. The same 6144 tokens in all (K 8, H 1024) on 2 to 64
 // ranks: the counter `us_per_token` should stay where it is. And 768 ranks of 8 tokens (H 64), where ranks talk more than
-// they move: `us_per_rank_pair` is what each pair of ranks costs.
+// they move: `us_per_rank_pair` is what each pair of ranks costs. And one token per rank (H 7168), as when one user's text
+// is decoded: `us_latency` is how long a dispatch and its combine take.
 #include <benchmark/benchmark.h>
 #include <sys/resource.h>
 
 #include <atomic>
 #include <barrier>
+#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -167,12 +169,15 @@ void dispatch_and_combine(benchmark::State& state, Shape shape) {
   end.arrive_and_wait();
   if (wrong == 0) {
     const double before = processor_seconds();
+    const auto begun = std::chrono::steady_clock::now();
     for (auto _ : state) {
       begin.arrive_and_wait();
       end.arrive_and_wait();
     }
-    const double each =
-        (processor_seconds() - before) / static_cast<double>(state.iterations() * kCallsPerIteration);
+    const auto calls = static_cast<double>(state.iterations() * kCallsPerIteration);
+    const std::chrono::duration<double, std::micro> took = std::chrono::steady_clock::now() - begun;
+    const double each = (processor_seconds() - before) / calls;
+    state.counters["us_latency"] = took.count() / calls;
     state.counters["us_per_token"] = each * 1e6 / (shape.ranks * shape.tokens);
     state.counters["us_per_rank_pair"] = each * 1e6 / shape.ranks / shape.ranks;
   } else {
@@ -189,6 +194,11 @@ void dispatch_and_combine(benchmark::State& state, Shape shape) {
   for (const int ranks : {2, 8, 32, 64})
     benchmark::RegisterBenchmark(("6144_tokens_h1024/ranks_" + std::to_string(ranks)).c_str(),
                                  dispatch_and_combine, Shape{ranks, kTokensInAll / ranks, 1024})
+        ->UseRealTime()
+        ->Unit(benchmark::kMillisecond);
+  for (const int ranks : {8, 64})
+    benchmark::RegisterBenchmark(("1_token_per_rank_h7168/ranks_" + std::to_string(ranks)).c_str(),
+                                 dispatch_and_combine, Shape{ranks, 1, 7168})
         ->UseRealTime()
         ->Unit(benchmark::kMillisecond);
   for (const int ranks : {96, 192, 384, 768})
