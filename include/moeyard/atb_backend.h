@@ -27,6 +27,26 @@ typedef enum MoeyardAtbOperation {
   MOEYARD_ATB_LESS,
   MOEYARD_ATB_GREATER,
   MOEYARD_ATB_EQUAL,
+  MOEYARD_ATB_RELU,
+  MOEYARD_ATB_SIGMOID,
+  MOEYARD_ATB_SILU, /* x / (1 + exp(-numbers[0] x)) */
+  MOEYARD_ATB_GELU_TANH,
+  MOEYARD_ATB_GELU_ERF,
+  MOEYARD_ATB_LOG,
+  /* Of the halves of the last dimension: silu(first) * second; and the gradient, from (dy, x). */
+  MOEYARD_ATB_SWIGLU,
+  MOEYARD_ATB_SWIGLU_BACKWARD,
+  /* Moves of elements of any type. */
+  MOEYARD_ATB_TRANSPOSE, /* integers: the permutation */
+  MOEYARD_ATB_SLICE,     /* integers: the offsets */
+  MOEYARD_ATB_CONCAT,    /* integers[0]: the dimension */
+  MOEYARD_ATB_SPLIT,     /* integers[0]: the dimension */
+  MOEYARD_ATB_GATHER,    /* integers: axis, number of batch dimensions */
+  /* integers: first axis, axis behind the last one. */
+  MOEYARD_ATB_SOFTMAX,
+  /* integers: inputs added to the first; outputs: normalised [, integers[1]: the sum] [, integers[2]: 1 / root mean square].
+   * numbers: epsilon, what is added to gamma. gamma is the last input. */
+  MOEYARD_ATB_RMS_NORM,
   MOEYARD_ATB_OPERATIONS /* their number */
 } MoeyardAtbOperation;
 

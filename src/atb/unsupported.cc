@@ -10,16 +10,14 @@ namespace moeyard::atb_layer {
 namespace infer = atb::infer;
 namespace train = atb::train;
 template struct Exported<
-    infer::ActivationParam, infer::LinearParam, infer::GatingParam, infer::GroupTopkParam,
-    infer::FusedAddTopkDivParam, infer::GroupedMatmulInplaceAddParam, infer::GroupedMatmulWithRoutingParam,
-    infer::GatherParam, infer::ConcatParam, infer::SplitParam, infer::SliceParam, infer::TransposeParam,
-    infer::SoftmaxParam, infer::SortParam, infer::RmsNormParam, infer::LayerNormParam, infer::CumsumParam,
-    infer::ReduceParam, infer::OnehotParam, infer::IndexAddParam, infer::ScatterElementsV2Param,
-    infer::SwigluQuantParam, infer::AllReduceParam, infer::AllGatherParam, infer::ReduceScatterParam,
-    infer::BroadcastParam, infer::AllToAllParam, infer::AllToAllVParam, infer::AllToAllVV2Param,
-    infer::SendParam, infer::RecvParam, infer::AllGatherVParam, infer::ReduceScatterVParam,
-    infer::LinearParallelParam, infer::AsStridedParam, infer::FillParam, infer::RepeatParam,
-    infer::SetValueParam, infer::WhereParam, infer::NonzeroParam, infer::BlockCopyParam,
+    infer::LinearParam, infer::GatingParam, infer::GroupTopkParam, infer::FusedAddTopkDivParam,
+    infer::GroupedMatmulInplaceAddParam, infer::GroupedMatmulWithRoutingParam, infer::SortParam,
+    infer::LayerNormParam, infer::CumsumParam, infer::ReduceParam, infer::OnehotParam, infer::IndexAddParam,
+    infer::ScatterElementsV2Param, infer::SwigluQuantParam, infer::AllReduceParam, infer::AllGatherParam,
+    infer::ReduceScatterParam, infer::BroadcastParam, infer::AllToAllParam, infer::AllToAllVParam,
+    infer::AllToAllVV2Param, infer::SendParam, infer::RecvParam, infer::AllGatherVParam,
+    infer::ReduceScatterVParam, infer::LinearParallelParam, infer::AsStridedParam, infer::FillParam,
+    infer::RepeatParam, infer::SetValueParam, infer::WhereParam, infer::NonzeroParam, infer::BlockCopyParam,
     infer::CohereLayerNormParam, infer::DynamicNTKParam, infer::FaUpdateParam, infer::GatherPreRmsNormParam,
     infer::GmmDeqSwigluQuantGmmDeqParam, infer::KvCacheParam, infer::LayerNormWithStrideParam,
     infer::LinearSparseParam, infer::MlaPreprocessParam, infer::MmDeqSwigluQuantMmDeqParam,
@@ -31,7 +29,6 @@ template struct Exported<
     infer::TransdataParam, infer::UnpadParam, train::FastSoftMaxGradParam, train::FastSoftMaxParam,
     train::GenAttentionMaskParam, train::LaserAttentionGradParam, train::LaserAttentionParam,
     train::PadWithHiddenStateParam, train::RmsNormBackwardParam, train::RopeGradParam,
-    train::StridedBatchMatmulParam, train::UnpadWithHiddenStateParam, atb::common::EventParam,
-    atb::common::IfCondParam>;
+    train::StridedBatchMatmulParam, train::UnpadWithHiddenStateParam, atb::common::IfCondParam>;
 
 }  // namespace moeyard::atb_layer

@@ -30,7 +30,7 @@ constexpr std::int64_t kTinyElements = 4096;
 const Entry& entry_of(MoeyardAtbOperation operation) {
   static const auto* table = [] {
     auto* made = new std::array<Entry, MOEYARD_ATB_OPERATIONS>();
-    for (const auto& part : {elementwise()})
+    for (const auto& part : {elementwise(), moves(), norms()})
       for (const Entry& entry : part) (*made)[static_cast<std::size_t>(entry.operation)] = entry;
     return made;
   }();

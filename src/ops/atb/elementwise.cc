@@ -1,12 +1,15 @@
 // Moeyard. SPDX-License-Identifier: Apache-2.0
 // Element by element: what aclnn operators compute, through them, and the rest by plain loops.
+#include <algorithm>
 #include <cmath>
 #include <type_traits>
 
+#include "base/parallel.h"
 #include "ops/atb/operation.h"
 #include "ops/compute/arithmetic.h"
 #include "ops/compute/cast.h"
 #include "ops/compute/strided.h"
+#include "ops/compute/swi_glu.h"
 #include "ops/typed.h"
 
 namespace moeyard::ops::atb {
@@ -22,10 +25,35 @@ Status cast(const Call& call, std::byte* /*workspace*/) {
   return Cast::run({call.name, nullptr, 0}, {call[0], call[1].dtype, call[1]}, {});
 }
 
-Status scale(const Call& call, std::byte* /*workspace*/) {
+template <kernels::ElementOp kOperation>
+Status kernel(const Call& call, std::byte* /*workspace*/) {
   StridedRows rows = rows_of(call);
-  run_elements(kernels::ElementOp::scale, rows, call[0].dtype, call[1].dtype,
-               static_cast<float>(call.numbers[0]));
+  run_elements(kOperation, rows, call[0].dtype, call[1].dtype, static_cast<float>(call.numbers[0]));
+  return {};
+}
+
+Status swiglu(const Call& call, std::byte* /*workspace*/) {
+  return SwiGlu::run({call.name, nullptr, 0}, {call[0], -1, call[1]}, {});
+}
+
+// Inputs dy [rows, half] and x [rows, 2 * half].
+Status swiglu_backward(const Call& call, std::byte* /*workspace*/) {
+  const TensorView &dy = call[0], &x = call[1], &dx = call[2];
+  const aclDataType dtype = x.dtype;
+  const std::int64_t half = dy.dim(dy.rank - 1), rows = dy.numel() / half;
+  parallel_for(rows, std::max<std::int64_t>(1, 4096 / half), [&](Range range) {
+    for (std::int64_t row = range.begin; row < range.end; ++row)
+      for (std::int64_t i = 0; i < half; ++i) {
+        const std::int64_t first = bytes_of(dtype, row * 2 * half + i),
+                           second = first + bytes_of(dtype, half);
+        const double a = load_number(x.data + first, dtype), b = load_number(x.data + second, dtype),
+                     gradient = load_number(dy.data + bytes_of(dtype, row * half + i), dtype);
+        const double sigmoid = 1 / (1 + std::exp(-a));
+        const double slope = sigmoid + a * sigmoid * (1 - sigmoid);
+        store_number(static_cast<float>(gradient * b * slope), dx.data + first, dtype);
+        store_number(static_cast<float>(gradient * a * sigmoid), dx.data + second, dtype);
+      }
+  });
   return {};
 }
 
@@ -103,7 +131,7 @@ Status compare(const Call& call, std::byte* /*workspace*/) {
 std::span<const Entry> elementwise() {
   static constexpr Entry kEntries[] = {
       {MOEYARD_ATB_CAST, cast},
-      {MOEYARD_ATB_SCALE, scale},
+      {MOEYARD_ATB_SCALE, kernel<kernels::ElementOp::scale>},
       {MOEYARD_ATB_COS, function<std::cos>},
       {MOEYARD_ATB_SIN, function<std::sin>},
       {MOEYARD_ATB_TANH, function<std::tanh>},
@@ -117,6 +145,14 @@ std::span<const Entry> elementwise() {
       {MOEYARD_ATB_LESS, compare<Truth::less>},
       {MOEYARD_ATB_GREATER, compare<Truth::greater>},
       {MOEYARD_ATB_EQUAL, compare<Truth::equal>},
+      {MOEYARD_ATB_RELU, kernel<kernels::ElementOp::relu>},
+      {MOEYARD_ATB_SIGMOID, kernel<kernels::ElementOp::sigmoid>},
+      {MOEYARD_ATB_SILU, kernel<kernels::ElementOp::silu>},
+      {MOEYARD_ATB_GELU_TANH, kernel<kernels::ElementOp::gelu_tanh>},
+      {MOEYARD_ATB_GELU_ERF, kernel<kernels::ElementOp::gelu_erf>},
+      {MOEYARD_ATB_LOG, function<std::log>},
+      {MOEYARD_ATB_SWIGLU, swiglu},
+      {MOEYARD_ATB_SWIGLU_BACKWARD, swiglu_backward},
   };
   return kEntries;
 }

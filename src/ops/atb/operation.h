@@ -35,5 +35,7 @@ struct Entry {
 
 // The operations that each file has.
 std::span<const Entry> elementwise();
+std::span<const Entry> moves();
+std::span<const Entry> norms();
 
 }  // namespace moeyard::ops::atb
