@@ -1,7 +1,9 @@
 // Moeyard. SPDX-License-Identifier: Apache-2.0
 // Random parameter lists: each gets a documented code or runs, and nothing is written but outputs. MOEYARD_TEST_SEED chooses
 // other calls, MOEYARD_TEST_CALLS how many of each operator.
+#include "aclnnop/aclnn_distribute_barrier_v2.h"
 #include "aclnnop/aclnn_grouped_matmul_v5.h"
+#include "aclnnop/aclnn_moe_distribute_combine_add_rms_norm.h"
 #include "aclnnop/aclnn_moe_gating_top_k_softmax_v2.h"
 #include "aclnnop/aclnn_moe_gating_top_k_v2.h"
 #include "aclnnop/aclnn_moe_update_expert.h"
@@ -139,7 +141,8 @@ Operator dispatch(const char* group, int ranks, int rank) {
             in(ACL_FLOAT, {experts, kHidden}), absent(in(ACL_BOOL, {kTokens}, 2)),
             in(ACL_FLOAT, {kTokens, kTopK}), absent(in(ACL_INT32, {4 + 2 * ranks})),
             out(ACL_INT8, {rows, kHidden}), out(ACL_FLOAT, {rows}), out(ACL_INT32, {rows * 128}),
-            out(ACL_INT64, {kLocal}), out(ACL_INT32, {experts}), out(ACL_INT32, {1}), out(ACL_FLOAT, {rows})},
+            out(ACL_INT64, {kLocal}), out(ACL_INT32, {experts}), out(ACL_INT32, {1}), out(ACL_FLOAT, {rows}),
+            absent(out(ACL_INT64, {ranks}))},
            good_numbers(ranks, rank, {2, 1})},
           [group](const Call& c, const Handles& h, std::uint64_t* size, aclOpExecutor** executor) {
             DispatchParams p;
@@ -148,10 +151,85 @@ Operator dispatch(const char* group, int ranks, int rank) {
             p.quant_mode = c.numbers[12], p.nums_type = c.numbers[13];
             p.x = h[0], p.ids = h[1], p.scales = h[2], p.mask = h[3], p.weights = h[4], p.elastic = h[5];
             p.expand_x = h[6], p.dynamic_scales = h[7], p.assist = h[8], p.nums = h[9], p.counts = h[10];
-            p.tp_counts = h[11], p.expand_scales = h[12];
+            p.tp_counts = h[11], p.expand_scales = h[12], p.performance = h[13];
             return plan(p, size, executor);
           },
           aclnnMoeDistributeDispatchV4};
+}
+
+Operator dispatch_first(const char* group, int ranks, int rank) {
+  const std::int64_t rows = kTokens * ranks * kTopK, experts = ranks * kLocal;
+  return {"aclnnMoeDistributeDispatch",
+          {{in(ACL_BF16, {kTokens, kHidden}), in(ACL_INT32, {kTokens, kTopK}, experts),
+            in(ACL_FLOAT, {experts, kHidden}), absent(in(ACL_BOOL, {kTokens}, 2)),
+            in(ACL_FLOAT, {kTokens, kTopK}), out(ACL_INT8, {rows, kHidden}), out(ACL_FLOAT, {rows}),
+            out(ACL_INT32, {kTokens * kTopK}), out(ACL_INT64, {kLocal}), out(ACL_INT32, {experts}),
+            out(ACL_INT32, {1}), out(ACL_FLOAT, {rows})},
+           good_numbers(ranks, rank, {2, 1})},
+          [group](const Call& c, const Handles& h, std::uint64_t* size, aclOpExecutor** executor) {
+            DispatchParams p;
+            p.group = group;
+            set_numbers(p, c.numbers);
+            p.quant_mode = c.numbers[12], p.nums_type = c.numbers[13];
+            p.x = h[0], p.ids = h[1], p.scales = h[2], p.mask = h[3], p.weights = h[4];
+            p.expand_x = h[5], p.dynamic_scales = h[6], p.assist = h[7], p.nums = h[8], p.counts = h[9];
+            p.tp_counts = h[10], p.expand_scales = h[11];
+            return plan_first(p, size, executor);
+          },
+          aclnnMoeDistributeDispatch};
+}
+
+// As below.
+Operator combine_first(const char* group, int ranks, int rank) {
+  const std::int64_t rows = kTokens * ranks * kTopK, experts = ranks * kLocal;
+  return {
+      "aclnnMoeDistributeCombine",
+      {{in(ACL_BF16, {rows, kHidden}), in(ACL_INT32, {kTokens, kTopK}, experts),
+        in(ACL_INT32, {kTokens * kTopK}, 3), in(ACL_INT32, {experts}, rows), in(ACL_FLOAT, {kTokens, kTopK}),
+        absent(in(ACL_BOOL, {kTokens}, 2)), out(ACL_BF16, {kTokens, kHidden})},
+       good_numbers(ranks, rank, {0})},
+      [group](const Call& c, const Handles& h, std::uint64_t* size, aclOpExecutor** executor) {
+        CombineParams p;
+        p.group = group;
+        set_numbers(p, c.numbers);
+        p.quant_mode = c.numbers[12];
+        p.expand_x = h[0], p.ids = h[1], p.assist = h[2], p.counts = h[3], p.weights = h[4];
+        p.mask = h[5], p.out = h[6];
+        return plan_first(p, size, executor);
+      },
+      aclnnMoeDistributeCombine};
+}
+
+Operator combine_add_rms_norm(const char* group, int ranks, int rank) {
+  const std::int64_t rows = kTokens * ranks * kTopK, experts = ranks * kLocal;
+  return {"aclnnMoeDistributeCombineAddRmsNorm",
+          {{in(ACL_BF16, {rows, kHidden}), in(ACL_INT32, {kTokens, kTopK}, experts),
+            in(ACL_INT32, {rows * 128}, 3), in(ACL_INT32, {experts}, rows), in(ACL_FLOAT, {kTokens, kTopK}),
+            in(ACL_BF16, {kTokens, 1, kHidden}), in(ACL_BF16, {kHidden}), absent(in(ACL_BOOL, {kTokens}, 2)),
+            absent(in(ACL_BF16, {kTokens, kHidden})), out(ACL_BF16, {kTokens, 1, kHidden}),
+            out(ACL_FLOAT, {kTokens, 1, 1}), out(ACL_BF16, {kTokens, 1, kHidden})},
+           good_numbers(ranks, rank, {0})},
+          [group](const Call& c, const Handles& h, std::uint64_t* size, aclOpExecutor** executor) {
+            EpParams p;
+            set_numbers(p, c.numbers);
+            return aclnnMoeDistributeCombineAddRmsNormGetWorkspaceSize(
+                h[0], h[1], h[2], h[3], h[4], h[5], h[6], nullptr, h[7], nullptr, nullptr, nullptr, nullptr,
+                h[8], group, p.ranks, p.rank, p.experts, "", p.tp_ranks, p.tp_rank, p.shard_type, p.shared,
+                p.shared_ranks, p.global_bs, 0, c.numbers[12], 0, "", 1e-6f, h[9], h[10], h[11], size,
+                executor);
+          },
+          aclnnMoeDistributeCombineAddRmsNorm};
+}
+
+// Of one rank, which never waits, whatever timeOut says.
+Operator barrier(const char* group) {
+  return {"aclnnDistributeBarrierV2",
+          {{in(ACL_FLOAT, {2, 3}), in(ACL_INT32, {1}, 100, 1), absent(in(ACL_INT32, {6}, 2))}, {1}},
+          [group](const Call& c, const Handles& h, std::uint64_t* size, aclOpExecutor** executor) {
+            return aclnnDistributeBarrierV2GetWorkspaceSize(h[0], h[1], h[2], group, c.numbers[0], size,
+                                                            executor);
+          },
+          aclnnDistributeBarrierV2};
 }
 
 // Counts and triples are random, hence wrong: good calls end with 507015.
@@ -236,6 +314,10 @@ TEST(OperatorParameters, OfAGroupOfOne) {
   const Device device;
   attempt({dispatch(group.name(), 1, 0)}, {&device});
   attempt({combine(group.name(), 1, 0)}, {&device}, false);
+  attempt({dispatch_first(group.name(), 1, 0)}, {&device});
+  attempt({combine_first(group.name(), 1, 0)}, {&device}, false);
+  attempt({combine_add_rms_norm(group.name(), 1, 0)}, {&device}, false);
+  attempt({barrier(group.name())}, {&device});
 }
 
 TEST(OperatorParameters, OfOneRankOfTwo) {
@@ -243,6 +325,10 @@ TEST(OperatorParameters, OfOneRankOfTwo) {
   const Device first(0), second(1);
   attempt({dispatch(group.name(), 2, 0), dispatch(group.name(), 2, 1)}, {&first, &second});
   attempt({combine(group.name(), 2, 0), combine(group.name(), 2, 1)}, {&first, &second}, false);
+  attempt({dispatch_first(group.name(), 2, 0), dispatch_first(group.name(), 2, 1)}, {&first, &second});
+  attempt({combine_first(group.name(), 2, 0), combine_first(group.name(), 2, 1)}, {&first, &second}, false);
+  attempt({combine_add_rms_norm(group.name(), 2, 0), combine_add_rms_norm(group.name(), 2, 1)},
+          {&first, &second}, false);
 }
 
 }  // namespace
