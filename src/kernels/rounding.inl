@@ -2,23 +2,31 @@
 // Rounding of fp32 lanes to types of 8 bits and fewer, a byte per element, and its scalar twin with the same bits for the end
 // of a row: what base/small_float.h does. Included in a target's namespace by kernels that quantise.
 
-struct ToInt8 {
-  static constexpr float kLargest = 127.0f;
+// Integers of kBits bits, two's complement, the upper bits of the byte being 0.
+template <int kBits>
+struct ToInt {
+  static constexpr float kLargest = (1 << (kBits - 1)) - 1;
+  static constexpr std::int64_t kPerByte = 8 / kBits;
+  static constexpr float kLeast = -kLargest - 1;
 
   template <class D>
   static HWY_INLINE void store(hn::Vec<D> value, D d, std::byte* to) {
     const hn::Rebind<std::int8_t, D> d8;
     const auto number = hn::IfThenElseZero(hn::Eq(value, value), value);
-    const auto inside = hn::Min(hn::Max(number, hn::Set(d, -128.0f)), hn::Set(d, 127.0f));
-    hn::StoreU(hn::DemoteTo(d8, hn::NearestInt(inside)), d8, reinterpret_cast<std::int8_t*>(to));
+    const auto inside = hn::Min(hn::Max(number, hn::Set(d, kLeast)), hn::Set(d, kLargest));
+    auto code = hn::DemoteTo(d8, hn::NearestInt(inside));
+    if constexpr (kBits < 8) code = hn::And(code, hn::Set(d8, std::int8_t{(1 << kBits) - 1}));
+    hn::StoreU(code, d8, reinterpret_cast<std::int8_t*>(to));
   }
   static std::byte round(float value) {
     const float rounded = value == value ? std::nearbyint(value) : 0.0f;
-    return static_cast<std::byte>(static_cast<std::int8_t>(rounded < -128.0f  ? -128.0f
-                                                           : rounded > 127.0f ? 127.0f
-                                                                              : rounded));
+    const float inside = rounded < kLeast ? kLeast : rounded > kLargest ? kLargest : rounded;
+    return static_cast<std::byte>(static_cast<std::int8_t>(inside)) &
+           static_cast<std::byte>((1 << kBits) - 1);
   }
 };
+using ToInt8 = ToInt<8>;
+using ToInt4 = ToInt<4>;
 
 template <class D>
 HWY_INLINE void store_codes(hn::Vec<U32Of<D>> codes, D /*d*/, std::byte* to) {
@@ -30,6 +38,7 @@ HWY_INLINE void store_codes(hn::Vec<U32Of<D>> codes, D /*d*/, std::byte* to) {
 template <class Small>
 struct ToSmall {
   static constexpr float kLargest = std::bit_cast<float>(Small::kLargest);
+  static constexpr std::int64_t kPerByte = Small::kHasNan ? 1 : 2;
 
   template <class D>
   static HWY_INLINE void store(hn::Vec<D> value, D d, std::byte* to) {
@@ -54,6 +63,7 @@ struct ToSmall {
 
 struct ToHif8 {
   static constexpr float kLargest = std::bit_cast<float>(Hif8::kLargest);
+  static constexpr std::int64_t kPerByte = 1;
 
   template <class D>
   static HWY_INLINE void store(hn::Vec<D> value, D d, std::byte* to) {
@@ -93,3 +103,18 @@ struct ToHif8 {
   }
   static std::byte round(float value) { return static_cast<std::byte>(Hif8::round(value).bits); }
 };
+
+// Two codes of 4 bits to a byte, in place.
+inline void pack_halves(std::byte* codes, std::int64_t count) {
+  const hn::ScalableTag<std::uint16_t> d;
+  const hn::Rebind<std::uint8_t, decltype(d)> d8;
+  const auto lanes = static_cast<std::int64_t>(hn::Lanes(d));
+  auto* bytes = reinterpret_cast<std::uint8_t*>(codes);
+  std::int64_t i = 0;
+  for (; i + lanes <= count / 2; i += lanes) {
+    const auto pairs = hn::LoadU(d, reinterpret_cast<const std::uint16_t*>(bytes + 2 * i));
+    const auto joined = hn::Or(pairs, hn::ShiftRight<4>(pairs));
+    hn::StoreU(hn::TruncateTo(d8, hn::And(joined, hn::Set(d, std::uint16_t{0xFF}))), d8, bytes + i);
+  }
+  for (; i < count / 2; ++i) bytes[i] = static_cast<std::uint8_t>(bytes[2 * i] | bytes[2 * i + 1] << 4);
+}

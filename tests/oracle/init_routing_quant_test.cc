@@ -1,5 +1,5 @@
 // Moeyard. SPDX-License-Identifier: Apache-2.0
-// aclnnMoeInitRoutingQuant, QuantV2, and the quantised modes of V3: rows are those of the unquantised versions, which
+// aclnnMoeInitRoutingQuant, QuantV2, and the quantised modes of V3 and V4: rows are those of the unquantised versions, which
 // init_routing_test.cc checks, after the formulas here.
 #include <gtest/gtest.h>
 
@@ -8,6 +8,8 @@
 #include "aclnnop/aclnn_moe_init_routing_quant.h"
 #include "aclnnop/aclnn_moe_init_routing_quant_v2.h"
 #include "aclnnop/aclnn_moe_init_routing_v3.h"
+#include "aclnnop/aclnn_moe_init_routing_v4.h"
+#include "oracle/routing_quantise.h"
 #include "support/int_array.h"
 #include "support/refusals.h"
 #include "support/rerun.h"
@@ -19,7 +21,8 @@ namespace {
 using Ids = std::vector<std::int32_t>;
 using Values = std::vector<std::int64_t>;
 using Floats = std::vector<float>;
-enum class Op { quant, quant_v2, v3 };
+using Bytes = std::vector<std::uint8_t>;
+enum class Op { quant, quant_v2, v3, v4 };
 
 struct Case {
   Op op = Op::quant_v2;
@@ -27,10 +30,14 @@ struct Case {
   Ids ids;
   std::int64_t capacity = 0;  // above 0: pads
   std::int64_t smooth_rows = 0;
-  float scale = 33.3f, offset = 0.4f;
+  bool int4 = false;  // of quant_v2
 
   std::int64_t slots() const { return tokens * topk; }
   std::int64_t rows() const { return capacity > 0 ? experts * capacity : slots(); }
+  routing::Quantisation how() const {
+    return {.mode = int4 ? 13 : mode, .fp16_steps = op == Op::quant || op == Op::quant_v2};
+  }
+  std::int64_t row_bytes() const { return how().is_packed() ? hidden / 2 : hidden; }
 };
 
 template <class T>
@@ -42,10 +49,18 @@ struct Call {
       smooth.push_back(0.5f + static_cast<float>(random() % 8) / 4);
     x = Tensor::of<T>({c.tokens, c.hidden}, values, layout());
     ids = Tensor::of<std::int32_t>({c.tokens, c.topk}, c.ids, layout());
-    out = Tensor::empty<std::int8_t>(
-        c.capacity > 0 ? Values{c.experts, c.capacity, c.hidden} : Values{c.rows(), c.hidden}, layout());
+    const routing::Quantisation how = c.how();
+    out = Tensor(
+        how.to(),
+        c.capacity > 0 ? Values{c.experts, c.capacity, c.row_bytes()} : Values{c.rows(), c.row_bytes()}, 1,
+        how.is_packed() ? Layout::dense : layout());
+    if (how.is_packed()) out->split_bytes(how.to());
     out_idx = Tensor::empty<std::int32_t>({c.slots()}, layout());
-    out_scale = Tensor::empty<float>({c.rows()}, layout());
+    Values scale_shape{c.rows()};
+    if (how.scale_columns(c.hidden) != 1)
+      scale_shape.push_back(std::max<std::int64_t>(how.scale_columns(c.hidden), 1));
+    out_scale = Tensor(how.has_byte_scales() ? ACL_FLOAT8_E8M0 : ACL_FLOAT, scale_shape,
+                       static_cast<std::size_t>(how.scale_bytes()), layout());
     counts = Tensor::empty<std::int64_t>({c.experts});
     if (c.op == Op::quant) {
       Ids column;
@@ -53,9 +68,9 @@ struct Call {
         column.push_back(static_cast<std::int32_t>(i % c.topk * c.tokens + i / c.topk));
       row_idx = Tensor::of<std::int32_t>({c.tokens, c.topk}, column, layout());
       out_experts = Tensor::empty<std::int32_t>({c.slots()}, layout());
-    } else if (c.mode == 0) {
-      scale = Tensor::of<float>({1}, {c.scale});
-      offset = Tensor::of<float>({1}, {c.offset});
+    } else if (c.mode == 0 || c.mode == 7) {
+      scale = Tensor::of<float>({1}, {how.factor});
+      if (c.mode == 0) offset = Tensor::of<float>({1}, {how.offset});
     } else if (c.smooth_rows > 0) {
       scale = Tensor::of<float>({c.smooth_rows, c.hidden}, smooth, layout());
     }
@@ -64,12 +79,17 @@ struct Call {
     const std::int64_t pad = c.capacity > 0 ? 1 : 0;
     if (c.op == Op::quant)
       return aclnnMoeInitRoutingQuantGetWorkspaceSize(handle(x), handle(row_idx), handle(ids), c.tokens,
-                                                      c.scale, c.offset, handle(out), handle(out_idx),
-                                                      handle(out_experts), size, executor);
+                                                      c.how().factor, c.how().offset, handle(out),
+                                                      handle(out_idx), handle(out_experts), size, executor);
     if (c.op == Op::quant_v2)
       return aclnnMoeInitRoutingQuantV2GetWorkspaceSize(
           handle(x), handle(ids), handle(scale), handle(offset), 0, c.capacity, c.experts, pad, 0, false,
           c.mode, handle(out), handle(out_idx), nullptr, nullptr, handle(out_scale), size, executor);
+    if (c.op == Op::v4)
+      return aclnnMoeInitRoutingV4GetWorkspaceSize(
+          handle(x), handle(ids), handle(scale), handle(offset), nullptr, nullptr, c.capacity, c.experts, pad,
+          1, false, c.mode, nullptr, 0, handle(out), handle(out_idx), handle(counts), handle(out_scale),
+          nullptr, size, executor);
     return aclnnMoeInitRoutingV3GetWorkspaceSize(
         handle(x), handle(ids), handle(scale), handle(offset), -1, c.capacity, c.experts, pad, 1, false,
         c.mode, nullptr, 0, handle(out), handle(out_idx), handle(counts), handle(out_scale), size, executor);
@@ -78,7 +98,8 @@ struct Call {
     return oracle::run([this](auto* size, auto** executor) { return phase_one(size, executor); },
                        c.op == Op::quant      ? aclnnMoeInitRoutingQuant
                        : c.op == Op::quant_v2 ? aclnnMoeInitRoutingQuantV2
-                                              : aclnnMoeInitRoutingV3,
+                       : c.op == Op::v3       ? aclnnMoeInitRoutingV3
+                                              : aclnnMoeInitRoutingV4,
                        device);
   }
 
@@ -88,12 +109,6 @@ struct Call {
   std::optional<Tensor> x, row_idx, ids, scale, offset, out, out_idx, out_experts, counts, out_scale;
 };
 
-float fp16(float value) { return widen(F16(value)); }
-
-std::int8_t to_int8(float value) {
-  return static_cast<std::int8_t>(std::fmin(127.0f, std::fmax(-128.0f, std::nearbyint(value))));
-}
-
 template <class T>
 void matches_reference(const Case& c, std::mt19937& random, const Device& device, bool views = true) {
   Call<T> call(c, random, views);
@@ -102,8 +117,11 @@ void matches_reference(const Case& c, std::mt19937& random, const Device& device
   std::iota(order.begin(), order.end(), 0);
   auto id_of = [&](std::int32_t slot) { return c.ids[static_cast<std::size_t>(slot)]; };
   std::stable_sort(order.begin(), order.end(), [&](auto a, auto b) { return id_of(a) < id_of(b); });
-  std::vector<std::int8_t> rows(static_cast<std::size_t>(c.rows() * c.hidden), 0);
-  Floats scales(static_cast<std::size_t>(c.rows()), 0.0f);
+  const routing::Quantisation how = c.how();
+  const std::int64_t scale_bytes = how.scale_columns(c.hidden) * how.scale_bytes();
+  const std::uint8_t filler = c.capacity > 0 ? 0 : Tensor::kSentinel;
+  Bytes rows(static_cast<std::size_t>(c.rows() * c.row_bytes()), filler);
+  Bytes scales(static_cast<std::size_t>(c.rows() * scale_bytes), filler);
   std::int64_t in_expert = 0;
   for (std::size_t i = 0; i < order.size(); ++i) {
     const std::int32_t slot = order[i], expert = id_of(slot);
@@ -111,41 +129,37 @@ void matches_reference(const Case& c, std::mt19937& random, const Device& device
     if (c.capacity > 0 && in_expert >= c.capacity) continue;
     const std::int64_t row = c.capacity > 0 ? expert * c.capacity + in_expert : static_cast<std::int64_t>(i);
     Floats y;
-    float most = 0;
     for (std::int64_t h = 0; h < c.hidden; ++h) {
-      float value = widen(call.values[static_cast<std::size_t>(slot / c.topk * c.hidden + h)]);
-      if (c.mode == 1 && c.smooth_rows > 0)
-        value *= call.smooth[static_cast<std::size_t>((c.smooth_rows == 1 ? 0 : expert) * c.hidden + h)];
-      y.push_back(value);
-      most = std::fmax(most, std::fabs(value));
+      y.push_back(widen(call.values[static_cast<std::size_t>(slot / c.topk * c.hidden + h)]));
+      if (how.takes_rows() && c.smooth_rows > 0)
+        y.back() *= call.smooth[static_cast<std::size_t>((c.smooth_rows == 1 ? 0 : expert) * c.hidden + h)];
     }
-    const float s = most / 127.0f;
-    if (c.mode == 1) scales[static_cast<std::size_t>(row)] = s;
-    for (std::int64_t h = 0; h < c.hidden; ++h) {
-      const float value = y[static_cast<std::size_t>(h)];
-      float q = value * c.scale;
-      q = q + c.offset;
-      if (c.op != Op::v3) q = fp16(fp16(fp16(value) * fp16(c.scale)) + fp16(c.offset));
-      if (c.mode == 1) q = s > 0 ? value / s : 0;
-      rows[static_cast<std::size_t>(row * c.hidden + h)] = to_int8(q);
-    }
+    const routing::QuantisedRow made = routing::quantise(how, y, std::is_same_v<T, F16>);
+    std::copy(made.codes.begin(), made.codes.end(), rows.begin() + row * c.row_bytes());
+    std::copy(made.scales.begin(), made.scales.end(), scales.begin() + row * scale_bytes);
   }
-  EXPECT_EQ(call.out->template values<std::int8_t>(), rows);
-  if (c.mode == 0) scales.assign(scales.size(), sentinel<float>());
-  EXPECT_EQ(bits(call.out_scale->template values<float>()), bits(scales));
+  EXPECT_EQ(call.out->template values<std::uint8_t>(), rows);
+  if (scale_bytes == 0) scales.assign(static_cast<std::size_t>(c.rows() * 4), Tensor::kSentinel);
+  EXPECT_EQ(routing::bytes_of(*call.out_scale, how.scale_bytes()), scales);
   EXPECT_TRUE(call.out->gaps_untouched() && call.out_scale->gaps_untouched());
 }
 
 Case random_case(std::mt19937& random) {
   const RoutingShape shape = random_shape(random);
   Case c;
-  c.op = static_cast<Op>(below(random, 3));
+  c.op = static_cast<Op>(below(random, 4));
   c.tokens = shape.tokens, c.topk = shape.topk, c.hidden = shape.hidden, c.experts = shape.experts;
   c.mode = c.op == Op::quant ? 0 : below(random, 2);
+  if (c.op == Op::v3 || c.op == Op::v4) c.mode = below(random, 18);
+  if (c.mode == 10) c.mode = 1;
+  c.int4 = c.op == Op::quant_v2 && c.mode == 1 && below(random, 3) == 0;
+  if (c.how().is_packed()) c.hidden += c.hidden % 2;
   for (std::int64_t i = 0; i < c.slots(); ++i)
     c.ids.push_back(static_cast<std::int32_t>(below(random, c.experts)));
-  if (c.op != Op::quant && c.tokens > 0 && below(random, 2) == 0) c.capacity = 1 + below(random, c.tokens);
-  if (c.mode == 1) c.smooth_rows = below(random, 3) == 0 ? 0 : (below(random, 2) == 0 ? 1 : c.experts);
+  if (c.op != Op::quant && c.op != Op::v4 && c.tokens > 0 && below(random, 2) == 0)
+    c.capacity = 1 + below(random, c.tokens);
+  if (c.how().takes_rows())
+    c.smooth_rows = below(random, 3) == 0 ? 0 : (below(random, 2) == 0 ? 1 : c.experts);
   return c;
 }
 
@@ -172,6 +186,13 @@ TEST_F(InitRoutingQuantTest, GivesTheWorkedExamples) {
                                                         : (std::vector<std::int8_t>{64, -127, 32, 13}));
       EXPECT_NEAR(call.out_scale->values<float>()[0], 0.007874016f, 1e-9);
     }
+  Case four{Op::quant_v2, 1, 1, 4, 1, 1, {0}};
+  four.int4 = true;
+  Call<float> halves(four, random);
+  halves.x->set(Floats{.5f, -1, .25f, .1f});
+  ASSERT_EQ(halves.run(device), 0) << recent_message();
+  EXPECT_EQ(halves.out->values<std::uint8_t>(), (Bytes{0x94, 0x12}));
+  EXPECT_NEAR(halves.out_scale->values<float>()[0], 0.14285715f, 1e-8);
   Case fixed{Op::quant, 1, 1, 2, 1, 0, {0}};
   Call<float> call(fixed, random);
   call.x->set(Floats{3.3f, 6.4f});
@@ -181,19 +202,19 @@ TEST_F(InitRoutingQuantTest, GivesTheWorkedExamples) {
 
 TEST_F(InitRoutingQuantTest, MatchesItsDefinition) {
   SCOPED_TRACE("MOEYARD_TEST_SEED=" + std::to_string(seed()));
-  for (int round = 0; round < 300 && !HasFailure(); ++round) {
+  for (int round = 0; round < 600 && !HasFailure(); ++round) {
     SCOPED_TRACE("round " + std::to_string(round));
     Case c = random_case(random);
     if (c.op == Op::quant) c.experts = std::max<std::int64_t>(c.experts, 1);
-    switch (below(random, 3)) {
+    switch (below(random, c.op != Op::quant_v2 && c.mode == 13 ? 2 : 3)) {
       case 0:
         matches_reference<float>(c, random, device);
         break;
       case 1:
-        matches_reference<F16>(c, random, device);
+        matches_reference<B16>(c, random, device);
         break;
       default:
-        matches_reference<B16>(c, random, device);
+        matches_reference<F16>(c, random, device);
     }
   }
 }
@@ -238,7 +259,7 @@ TEST_F(InitRoutingQuantTest, RefusesLaterVersionsWithCodeAndReason) {
         {"x", 161001, "x is null", drop(&Good::x)},
         {"scale_dtype", 161002, "scaleOptional is INT32[1]", make<std::int32_t>(&Good::scale, {1})},
         {"out_dtype", 161002, "expandedXOut is FP32[6,4]", make<float>(&Good::out, {6, 4})},
-        {"mode", 561002, "quantMode is 4", [](Good& c) { c.c.mode = 4; }},
+        {"mode", 561002, "quantMode is 18", [](Good& c) { c.c.mode = 18; }},
         {"scale_rank", 561002, "scaleOptional is FP32[4] but must have one element in quantMode 0",
          make<float>(&Good::scale, {4})},
         {"scale_rows", 561002, "scaleOptional is FP32[3,4]", make<float>(&Good::scale, {3, 4})},
@@ -255,7 +276,59 @@ TEST_F(InitRoutingQuantTest, RefusesLaterVersionsWithCodeAndReason) {
   }
   Good call(example(Op::v3), random);
   call.x = Tensor::empty<std::int8_t>({3, 4});
-  expect_refusal(call, 161002, "x is INT8[3,4] but must be FP32, FP16 or BF16 when quantMode is 0 or 1");
+  expect_refusal(call, 161002,
+                 "x is INT8[3,4] but must be FP32, FP16 or BF16 when quantMode is 0 or above, and not FP16 "
+                 "when it is 13");
+  Case c = example(Op::v3);
+  c.mode = 13;
+  Call<F16> half(c, random);
+  EXPECT_EQ(half.run(device), 161002);
+  c.hidden = 5, c.mode = 9;
+  Good odd(c, random);
+  odd.out = Tensor(ACL_FLOAT4_E2M1, {6, 5}, 1);
+  expect_refusal(odd, 561002, "expandedXOut is FLOAT4_E2M1[6,5] but must have rows of an even number");
+  c.hidden = 4, c.mode = 2;
+  Good other(c, random);
+  other.out = Tensor(ACL_FLOAT8_E4M3FN, {6, 4}, 1);
+  expect_refusal(other, 161002, "FLOAT8_E5M2 in 2");
+  other = Good(c, random);
+  other.scale = Tensor::empty<float>({1});
+  expect_refusal(other, 561002, "and be null in other quantModes but -1");
+  other = Good(c, random);
+  other.out_scale = Tensor::empty<float>({6, 2});
+  expect_refusal(other, 161002, "expandedScaleOut is FP32[6,2] but must be E8M0 in quantMode 2");
+  other = Good(c, random);
+  other.out_scale = Tensor(ACL_FLOAT8_E8M0, {6, 1}, 1);
+  expect_refusal(other, 561002, "expandedScaleOut is FLOAT8_E8M0[6,1] but must have R rows");
+}
+
+TEST_F(InitRoutingQuantTest, RefusesInt4RowsThatAreNot) {
+  Case c = example(Op::quant_v2);
+  c.int4 = true;
+  Good call(c, random);
+  call.c.mode = 0;
+  expect_refusal(call, 561002, "quantMode is 0 but must be 1 with INT4 rows");
+  c.hidden = 5;
+  Good odd(c, random);
+  odd.out = Tensor(ACL_INT4, {6, 5}, 1);
+  expect_refusal(odd, 561002, "expandedXOut is INT4[6,5] but must have rows of an even number of elements");
+}
+
+TEST(InitRoutingQuantProducts, FollowTheA2) {
+  if (!run_again_with("MOEYARD_SOC", "A2")) return;
+  const Device device;
+  std::mt19937 random;
+  Good mode(Case{Op::v3, 1, 1, 2, 1, 2, {0}}, random);
+  expect_refusal(mode, 561002, "quantMode is 2 but must be -1, 0 or 1");
+  Case c{Op::quant_v2, 1, 1, 2, 2, 1, {0}};
+  c.int4 = true;
+  EXPECT_EQ(Good(c, random).run(device), 0) << recent_message();
+  c.smooth_rows = 2;
+  Good many(c, random);
+  expect_refusal(many, 561002, "scaleOptional is FP32[2,2] but must have one row with INT4 rows");
+  c.smooth_rows = 0, c.capacity = 1;
+  Good padded(c, random);
+  expect_refusal(padded, 561002, "dropPadMode is 1 but must be 0 with INT4 rows");
 }
 
 TEST(InitRoutingQuantProducts, FollowThe950) {
@@ -264,6 +337,9 @@ TEST(InitRoutingQuantProducts, FollowThe950) {
   std::mt19937 random;
   EXPECT_EQ(Good(Case{Op::quant, 1, 1, 1, 1, 0, {0}}, random).run(device), 561003);
   EXPECT_EQ(Good(Case{Op::quant_v2, 1, 1, 1, 1, 1, {0}}, random).run(device), 0) << recent_message();
+  Case c{Op::quant_v2, 1, 1, 2, 1, 1, {0}};
+  c.int4 = true;
+  EXPECT_EQ(Good(c, random).run(device), 161002);
 }
 
 }  // namespace

@@ -99,8 +99,8 @@ TEST_F(InitRoutingRefusalsTest, RefusesV3WithCodeAndReason) {
       {"out_scale", 161001, "expandedScaleOut is null", drop(&Good::out_scale)},
       {"counts_dtype", 161002, "expertTokensCountOrCumsumOut is INT32[4]", reshape_ids(&Good::counts, {4})},
       {"scale_dtype", 161002, "scaleOptional is INT32[3]", reshape_ids(&Good::scale, {3})},
-      {"quant", 561002, "quantMode is 2 but must be -1, 0 or 1, as others are not supported yet",
-       [](Good& c) { c.quant_mode = 2; }},
+      {"quant", 561002, "quantMode is 10 but must be in [-1, 9] or [11, 17]",
+       [](Good& c) { c.quant_mode = 10; }},
       {"expert_num", 561002, "expertNum is 0 but must be above 0", [](Good& c) { c.c.experts = 0; }},
       {"active", 561002, "activeNum is -2 but must be -1 or more", [](Good& c) { c.c.active = -2; }},
       {"type", 561002, "expertTokensNumType is 3", [](Good& c) { c.c.count_type = 3; }},
@@ -169,7 +169,7 @@ TEST_F(InitRoutingRefusalsTest, RefusesScalesOfBlocksThatDoNotFit) {
   expect_refusal(call, 561002, "scaleOptional is FLOAT8_E8M0[3,2,2]");
   call = Call<std::int8_t>(c, random);
   call.out_scale = Tensor::empty<float>({6});
-  expect_refusal(call, 161002, "expandedScaleOut is FP32[6] but must have the dtype of scaleOptional");
+  expect_refusal(call, 161002, "have the dtype of scaleOptional in -1, and else be FP32");
   Good wide(example(3), random);
   wide.scale = Tensor(ACL_FLOAT8_E8M0, {3, 1, 2}, 1);
   expect_refusal(wide, 161002, "scaleOptional is FLOAT8_E8M0[3,1,2] but must be FP32, or E8M0 with x of FP8");

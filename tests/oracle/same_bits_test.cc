@@ -10,26 +10,12 @@
 #include "aclnnop/aclnn_mul.h"
 #include "aclnnop/aclnn_sigmoid.h"
 #include "aclnnop/aclnn_swi_glu.h"
-#include "support/device.h"
-#include "support/rerun.h"
+#include "support/same_bits.h"
 
 namespace oracle {
 namespace {
 
 constexpr std::int64_t kTokens = 700, kExperts = 77, kTopK = 6, kHidden = 333;
-
-// FNV-1a over the memory of tensors.
-class Digest {
- public:
-  void add(const Tensor& tensor) {
-    for (std::size_t i = 0; i < tensor.bytes(); ++i)
-      hash_ = (hash_ ^ static_cast<unsigned char*>(tensor.memory())[i]) * UINT64_C(0x100000001B3);
-  }
-  std::string text() const { return std::to_string(hash_); }
-
- private:
-  std::uint64_t hash_ = UINT64_C(0xCBF29CE484222325);
-};
 
 template <class T>
 Tensor draw(std::vector<std::int64_t> shape, std::mt19937& random) {
@@ -115,33 +101,6 @@ std::string digest_of_products(const Device& device, std::int64_t act) {
   return digest.text();
 }
 
-// The digest of a process with other settings must be this process's.
-void expect_same_digest(const char* variable, const std::string& value,
-                        const std::function<std::string(const Device&)>& digest) {
-  constexpr const char* kExpected = "MOEYARD_TEST_DIGEST";
-  const Device device;
-  const char* expected = std::getenv(kExpected);
-  if (expected != nullptr) {
-    EXPECT_EQ(digest(device), expected);
-    return;
-  }
-  setenv(kExpected, digest(device).c_str(), 1);
-  run_again_with(variable, value);
-  unsetenv(kExpected);
-}
-
-struct Setting {
-  const char* variable;
-  const char* value;
-};
-
-class SameBitsTest : public testing::TestWithParam<Setting> {
- protected:
-  static void compare(const std::function<std::string(const Device&)>& digest) {
-    expect_same_digest(GetParam().variable, GetParam().value, digest);
-  }
-};
-
 TEST_P(SameBitsTest, OfGating) { compare(digest_of_gating); }
 TEST_P(SameBitsTest, OfElements) { compare(digest_of_elements); }
 TEST_P(SameBitsTest, OfIntegerProducts) {
@@ -153,17 +112,9 @@ TEST_P(SameBitsOnOneTargetTest, OfFloatingPointProducts) {
   compare([](const Device& device) { return digest_of_products<B16, B16>(device, 0); });
 }
 
-constexpr Setting kThreads[] = {{"MOEYARD_THREADS", "1"}, {"MOEYARD_THREADS", "2"}, {"MOEYARD_THREADS", "7"}};
-constexpr Setting kTargets[] = {
-    {"MOEYARD_TARGET", "SSE4"}, {"MOEYARD_TARGET", "EMU128"}, {"MOEYARD_TARGET", "AVX2"}};
-
-std::string name_of(const testing::TestParamInfo<Setting>& info) {
-  return std::string(info.param.variable + std::strlen("MOEYARD_")) + "_" + info.param.value;
-}
-
-INSTANTIATE_TEST_SUITE_P(Threads, SameBitsTest, testing::ValuesIn(kThreads), name_of);
-INSTANTIATE_TEST_SUITE_P(Targets, SameBitsTest, testing::ValuesIn(kTargets), name_of);
-INSTANTIATE_TEST_SUITE_P(Threads, SameBitsOnOneTargetTest, testing::ValuesIn(kThreads), name_of);
+INSTANTIATE_TEST_SUITE_P(Threads, SameBitsTest, testing::ValuesIn(kOtherThreads), name_of);
+INSTANTIATE_TEST_SUITE_P(Targets, SameBitsTest, testing::ValuesIn(kOtherTargets), name_of);
+INSTANTIATE_TEST_SUITE_P(Threads, SameBitsOnOneTargetTest, testing::ValuesIn(kOtherThreads), name_of);
 
 }  // namespace
 }  // namespace oracle

@@ -6,6 +6,7 @@
 
 #include "aclnnop/aclnn_moe_token_permute_v2.h"
 #include "aclnnop/aclnn_moe_token_permute_with_ep.h"
+#include "oracle/routing_quantise.h"
 #include "support/int_array.h"
 #include "support/refusals.h"
 #include "support/rerun.h"
@@ -228,6 +229,53 @@ TEST_F(TokenPermuteTest, HasNothingToDoWithoutTokens) {
   }
 }
 
+// A call of V2 whose rows become FP8 or FP4.
+template <class T>
+Call<T, std::int32_t, float> quantised_call(const Case& c, const routing::Quantisation& how,
+                                            std::mt19937& random) {
+  Call<T, std::int32_t, float> call(c, random);
+  call.values = random_rows<T>(random, c.tokens * c.hidden);
+  call.tokens->set(call.values);
+  call.quant_mode = how.mode;
+  call.out = Tensor(how.to(), {c.rows(), how.is_packed() ? c.hidden / 2 : c.hidden}, 1);
+  if (how.is_packed()) call.out->split_bytes(how.to());
+  call.scale = Tensor(ACL_FLOAT8_E8M0, {c.rows(), how.scale_columns(c.hidden) / 2, 2}, 1);
+  return call;
+}
+
+template <class T>
+void quantises_rows(Case c, std::int64_t mode, std::mt19937& random, const Device& device) {
+  const routing::Quantisation how{.mode = mode};
+  c.op = Op::v2, c.range.reset();
+  if (how.is_packed()) c.hidden += c.hidden % 2;
+  auto call = quantised_call<T>(c, how, random);
+  ASSERT_EQ(call.run(device), 0) << recent_message();
+  const Ids order = order_of(c);
+  std::vector<std::uint8_t> rows, scales;
+  for (std::int64_t row = 0; row < c.rows(); ++row) {
+    std::vector<float> y;
+    for (std::int64_t h = 0; h < c.hidden; ++h)
+      y.push_back(widen(call.values[static_cast<std::size_t>(
+          order[static_cast<std::size_t>(row)] / c.topk * c.hidden + h)]));
+    const routing::QuantisedRow made = routing::quantise(how, y, std::is_same_v<T, F16>);
+    rows.insert(rows.end(), made.codes.begin(), made.codes.end());
+    scales.insert(scales.end(), made.scales.begin(), made.scales.end());
+  }
+  EXPECT_EQ(call.out->template values<std::uint8_t>(), rows);
+  EXPECT_EQ(call.scale->template values<std::uint8_t>(), scales);
+}
+
+TEST_F(TokenPermuteTest, QuantisesRows) {
+  for (int round = 0; round < 60 && !HasFailure(); ++round) {
+    SCOPED_TRACE("MOEYARD_TEST_SEED=" + std::to_string(seed()) + ", round " + std::to_string(round));
+    constexpr std::int64_t kModes[] = {2, 3, 9};
+    if (round % 2 == 0)
+      quantises_rows<B16>(random_case(random), kModes[round % 3], random, device);
+    else
+      quantises_rows<F16>(random_case(random), kModes[round % 3], random, device);
+  }
+}
+
 // --- What is refused -------------------------------------------------------------------------------------
 
 const Refusal<ExampleCall> kRefusals[] = {
@@ -356,8 +404,20 @@ TEST(TokenPermuteProducts, FollowTheProduct) {
   c.op = Op::v2;
   ExampleCall quantised(c, random);
   quantised.quant_mode = 2;
-  expect_refusal(quantised, 561002,
-                 "quantMode is 2 but must be -1, as MXFP8 and MXFP4 are not supported yet");
+  expect_refusal(
+      quantised, 161002,
+      "permuteTokensOut is FP32[1,1] but must have the dtype of tokens in quantMode -1, be FLOAT8_E5M2 in 2");
+  auto rows = quantised_call<B16>(c, {.mode = 3}, random);
+  EXPECT_EQ(rows.run(device), 0) << recent_message();
+  rows.scale = Tensor::empty<float>({1, 2});
+  expect_refusal(rows, 161002, "expandedScaleOut is FP32[1,2] but must be FLOAT8_E8M0 when it is written");
+  rows.scale = Tensor(ACL_FLOAT8_E8M0, {1, 3}, 1);
+  expect_refusal(rows, 561002, "expandedScaleOut is FLOAT8_E8M0[1,3] but must have a row for each");
+  rows.tokens = Tensor::empty<float>({1, 1});
+  expect_refusal(rows, 161002, "tokens is FP32[1,1] but must be FP16 or BF16 to be quantised");
+  auto halves = quantised_call<B16>(c, {.mode = 9}, random);
+  halves.out = Tensor(ACL_FLOAT4_E2M1, {1, 1}, 1);
+  expect_refusal(halves, 561002, "tokens is BF16[1,1] but must have rows of an even number of elements");
   quantised.quant_mode = 1;
   expect_refusal(quantised, 161002, "quantMode is 1 but must be -1, 2, 3 or 9");
   c.op = Op::with_ep;

@@ -14,7 +14,8 @@ namespace moeyard::kernels {
 // A scale is a byte s that means 2^(s - 127).
 enum class MxRule : std::uint8_t {
   floor,  // s = max(X - E, 0), X being m's biased exponent; a block whose m is 0 or an fp32 denormal is 0 with s = 0
-  carry,  // s = X - E, one more where m's mantissa is above 1.75, but at least 1; FP16's m loses what BF16 does not hold
+  carry,  // s = X - E, one more where m's mantissa is above 1.75, but at least 1; in blocks of 32, FP16's m first
+          // loses what BF16 does not hold
   cover,  // 2^(s - 127) is the smallest power of two that m * (1 / Q) does not exceed
 };
 

@@ -29,7 +29,7 @@ template <class Small>
 MxScale scale_of(const MxRows& p, std::uint32_t largest) {
   if (largest >= kInfinityBits) return kNoNumber<Small>;
   if (largest == 0) return {0, 0};
-  if (p.dtype == ACL_FLOAT16 && p.rule == MxRule::carry) largest &= 0xFFFF0000u;
+  if (p.dtype == ACL_FLOAT16 && p.rule == MxRule::carry && p.block == MxRows::kBlock) largest &= 0xFFFF0000u;
   largest =
       std::max(largest, std::bit_cast<std::uint32_t>(p.least));  // magnitudes are ordered as their bits are
   if (p.rule == MxRule::floor) return mx_floor<Small>(largest);
@@ -62,21 +62,6 @@ void quantise_blocks(const MxRows& p, const float* y, std::int64_t count, std::b
   }
 }
 
-// Two codes of 4 bits to a byte, in place.
-void pack_halves(std::byte* codes, std::int64_t count) {
-  const hn::ScalableTag<std::uint16_t> d;
-  const hn::Rebind<std::uint8_t, decltype(d)> d8;
-  const auto lanes = static_cast<std::int64_t>(hn::Lanes(d));
-  auto* bytes = reinterpret_cast<std::uint8_t*>(codes);
-  std::int64_t i = 0;
-  for (; i + lanes <= count / 2; i += lanes) {
-    const auto pairs = hn::LoadU(d, reinterpret_cast<const std::uint16_t*>(bytes + 2 * i));
-    const auto joined = hn::Or(pairs, hn::ShiftRight<4>(pairs));
-    hn::StoreU(hn::TruncateTo(d8, hn::And(joined, hn::Set(d, std::uint16_t{0xFF}))), d8, bytes + i);
-  }
-  for (; i < count / 2; ++i) bytes[i] = static_cast<std::uint8_t>(bytes[2 * i] | bytes[2 * i + 1] << 4);
-}
-
 template <class Small>
 void mx_tokens(const MxRows& p, Range tokens) {
   static_assert(kChunk % 128 == 0);
@@ -92,7 +77,7 @@ void mx_tokens(const MxRows& p, Range tokens) {
       const Range elements{begin, std::min(begin + kChunk, p.hidden)};
       const float* y = widened(p, p.rows + t * p.row_stride, elements, wide);
       quantise_blocks<Small>(p, y, elements.size(), codes, scales + begin / p.block);
-      constexpr std::int64_t kPerByte = Small::kHasNan ? 1 : 2;
+      constexpr std::int64_t kPerByte = ToSmall<Small>::kPerByte;
       if (kPerByte == 2) pack_halves(codes, elements.size());
       for (std::int64_t j = 0; j < p.slots_per_token; ++j)
         if (places[j] != nullptr)

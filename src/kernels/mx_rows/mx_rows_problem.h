@@ -141,7 +141,7 @@ class MxRowsProblem {
     }
   }
   int scale_for(double m) const {
-    if (scaling_.rule == MxRule::carry && dtype_ == ACL_FLOAT16)
+    if (scaling_.rule == MxRule::carry && dtype_ == ACL_FLOAT16 && scaling_.block == 32)
       m = std::ldexp(std::floor(std::ldexp(m, 7 - std::ilogb(m))), std::ilogb(m) - 7);
     m = std::fmax(m, scaling_.least);
     const int exponent = m < 0x1p-126 ? 0 : std::ilogb(m) + 127;

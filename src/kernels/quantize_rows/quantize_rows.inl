@@ -50,13 +50,13 @@ struct Steps {
   HWY_INLINE hn::Vec<D> apply(D d, hn::Vec<D> y) const {
     const auto by = hn::Set(d, factor), plus = hn::Set(d, offset);
     if (rule == QuantRule::times_127 || rule == QuantRule::groups) return hn::Mul(y, by);
-    if (rule == QuantRule::over_127) return hn::Div(y, by);
+    if (rule == QuantRule::over_127 || rule == QuantRule::groups_over) return hn::Div(y, by);
     if (rule == QuantRule::fixed) return hn::Add(hn::Mul(y, by), plus);
     return rounded<Fp16>(d, hn::Add(rounded<Fp16>(d, hn::Mul(rounded<Fp16>(d, y), by)), plus));
   }
   float apply(float y) const {
     if (rule == QuantRule::times_127 || rule == QuantRule::groups) return y * factor;
-    if (rule == QuantRule::over_127) return y / factor;
+    if (rule == QuantRule::over_127 || rule == QuantRule::groups_over) return y / factor;
     if (rule == QuantRule::fixed) return y * factor + offset;
     return rounded_scalar<Fp16>(rounded_scalar<Fp16>(rounded_scalar<Fp16>(y) * factor) + offset);
   }
@@ -74,7 +74,7 @@ SharedSteps steps_of(const QuantizeRows& p, const Smoothed<T>& y, Range elements
   if (p.rule == QuantRule::fixed_fp16)
     return {{p.rule, rounded_scalar<Fp16>(p.factor), rounded_scalar<Fp16>(p.offset)}, true, 0};
   const float largest = largest_magnitude(y, elements);
-  if (p.rule == QuantRule::over_127) {
+  if (p.rule == QuantRule::over_127 || p.rule == QuantRule::groups_over) {
     const float scale = largest / To::kLargest;
     return {{p.rule, scale, 0}, scale > 0, scale};
   }
@@ -116,7 +116,7 @@ void quantize_row(const QuantizeRows& p, const Smoothed<T>& y, std::byte* const*
                   float* scales) {
   static_assert(kChunk % QuantizeRows::kGroup == 0);
   alignas(kLineBytes) std::byte chunk[kChunk];
-  const bool in_groups = p.rule == QuantRule::groups;
+  const bool in_groups = QuantizeRows::in_groups(p.rule);
   SharedSteps row{};
   if (!in_groups) {
     row = steps_of<To>(p, y, {0, p.hidden});
@@ -128,8 +128,10 @@ void quantize_row(const QuantizeRows& p, const Smoothed<T>& y, std::byte* const*
       quantize_groups<To>(p, y, elements, chunk, scales);
     else
       quantize_elements<To>(y, elements, row, chunk);
+    if (To::kPerByte == 2) pack_halves(chunk, elements.size());
     for (std::int64_t j = 0; j < count; ++j)
-      if (places[j] != nullptr) copy_row(places[j] + begin, chunk, elements.size(), p.streaming);
+      if (places[j] != nullptr)
+        copy_row(places[j] + begin / To::kPerByte, chunk, elements.size() / To::kPerByte, p.streaming);
   }
 }
 
@@ -172,6 +174,7 @@ void quantize_to(const QuantizeRows& p, Range tokens) {
 
 void quantize_rows(const QuantizeRows& p, Range tokens) {
   if (p.to == ACL_INT8) quantize_to<ToInt8>(p, tokens);
+  if (p.to == ACL_INT4) quantize_to<ToInt4>(p, tokens);
   if (p.to == ACL_FLOAT8_E4M3FN) quantize_to<ToSmall<E4m3>>(p, tokens);
   if (p.to == ACL_FLOAT8_E5M2) quantize_to<ToSmall<E5m2>>(p, tokens);
   if (p.to == ACL_HIFLOAT8) quantize_to<ToHif8>(p, tokens);

@@ -175,12 +175,20 @@ class QuantizeRowsProblem {
                           : quantised_.to == ACL_HIFLOAT8    ? 32768.0f
                           : quantised_.to == ACL_FLOAT8_E5M2 ? 57344.0f
                                                              : 448.0f;
-    const std::int64_t width = quantised_.rule == QuantRule::groups ? 128 : shape_.hidden;
+    const std::int64_t width = QuantizeRows::in_groups(quantised_.rule) ? 128 : shape_.hidden;
     for (std::int64_t begin = 0; begin < shape_.hidden; begin += width) {
       const std::int64_t end = std::min(begin + width, shape_.hidden);
       float m = 0, f = quantised_.factor;
       for (std::int64_t h = begin; h < end; ++h) m = std::fmax(m, std::fabs(y[static_cast<std::size_t>(h)]));
       if (quantised_.rule != QuantRule::fixed) f = largest / m;
+      if (quantised_.rule == QuantRule::groups_over) {
+        const float scale = m / largest;
+        want.scales[static_cast<std::size_t>(s * scales_per_slot() + begin / width)] = scale;
+        for (std::int64_t h = begin; h < end; ++h)
+          want.rows[static_cast<std::size_t>(s * shape_.hidden + h)] =
+              scale > 0 ? nearest(quantised_.to, y[static_cast<std::size_t>(h)] / scale) : std::byte{0};
+        continue;
+      }
       for (std::int64_t h = begin; h < end; ++h)
         want.rows[static_cast<std::size_t>(s * shape_.hidden + h)] =
             std::isfinite(f) ? nearest(quantised_.to, y[static_cast<std::size_t>(h)] * f) : std::byte{0};

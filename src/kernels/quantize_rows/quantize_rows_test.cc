@@ -24,6 +24,7 @@ constexpr Quantised kFormats[] = {
     {"e5m2", ACL_FLOAT8_E5M2},
     {"e4m3_groups", ACL_FLOAT8_E4M3FN, QuantRule::groups},
     {"e5m2_groups", ACL_FLOAT8_E5M2, QuantRule::groups},
+    {"e4m3_groups_over", ACL_FLOAT8_E4M3FN, QuantRule::groups_over},
     {"int8_fixed", ACL_INT8, QuantRule::fixed},
     {"int8_fixed_factor", ACL_INT8, QuantRule::fixed, 37.5f},
     {"hif8_cast", ACL_HIFLOAT8, QuantRule::fixed},
@@ -71,6 +72,53 @@ TEST(QuantizeRowsExamples, AreThoseOfTheFormula) {
         EXPECT_EQ(static_cast<std::int8_t>(out[h]), example.q[h]) << variant.name;
       EXPECT_EQ(std::bit_cast<std::uint32_t>(scale), example.scale) << variant.name;
     }
+}
+
+// The first of two in the low half of a byte.
+TEST(QuantizeRowsInt4, HasTheBitsOfTheDefinition) {
+  std::mt19937 random(11);
+  std::normal_distribution<float> normal;
+  for (const std::int64_t hidden : {2, 14, 34, 4102}) {
+    constexpr std::int64_t kTokens = 3;
+    std::vector<std::uint16_t> rows;
+    std::vector<std::byte> want;
+    std::vector<float> want_scales;
+    for (std::int64_t t = 0; t < kTokens; ++t) {
+      std::vector<float> y;
+      float m = 0;
+      for (std::int64_t h = 0; h < hidden; ++h) {
+        rows.push_back(to_bf16(t == 1 ? 0.0f : normal(random)).bits);
+        y.push_back(to_float(Bf16{rows.back()}));
+        m = std::fmax(m, std::fabs(y.back()));
+      }
+      const float f = 7.0f / m;
+      want_scales.push_back(m == 0 ? 0.0f : 1.0f / f);
+      auto code = [&](std::int64_t h) {
+        return m == 0 ? 0 : static_cast<int>(std::nearbyint(y[static_cast<std::size_t>(h)] * f)) & 0xF;
+      };
+      for (std::int64_t h = 0; h < hidden; h += 2)
+        want.push_back(static_cast<std::byte>(code(h) | code(h + 1) << 4));
+    }
+    for (const auto& variant : quantize_rows_variants()) {
+      std::vector<std::byte> out(want.size());
+      std::vector<std::byte*> places;
+      for (std::int64_t t = 0; t < kTokens; ++t) places.push_back(out.data() + t * hidden / 2);
+      std::vector<float> scales(kTokens, -1.0f);
+      variant.run({.rows = reinterpret_cast<const std::byte*>(rows.data()),
+                   .row_stride = 2 * hidden,
+                   .dtype = ACL_BF16,
+                   .hidden = hidden,
+                   .smooth_of_slot = nullptr,
+                   .place_of_slot = places.data(),
+                   .slots_per_token = 1,
+                   .scale_of_slot = scales.data(),
+                   .streaming = false,
+                   .to = ACL_INT4},
+                  {0, kTokens});
+      EXPECT_TRUE(out == want) << variant.name << " " << hidden;
+      EXPECT_EQ(scales, want_scales) << variant.name << " " << hidden;
+    }
+  }
 }
 
 // The other rules, by plain loops over rows of every dtype: their ties, zeros, and values beyond INT8.

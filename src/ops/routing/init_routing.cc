@@ -95,7 +95,7 @@ class Routing {
     Matrix rows = plan_.expanded_x.load(args_.expanded_x, workspace_);
     rows.rows = rows_;
     if (args_.pads()) zero_padding({&rows, &scales, &weights});
-    if (args_.quantises()) {
+    if (plan_.quantised) {
       quantise_rows(x, rows, scales);
     } else {
       const RowScatter scatter(rows);
@@ -131,32 +131,18 @@ class Routing {
   }
 
   void quantise_rows(const Matrix& x, const Matrix& rows, const Matrix& scales) const {
-    const Matrix smooth = plan_.smooth.load(args_.scale, workspace_);
-    const bool own_factors = smooth.rows > 1;  // of each expert
-    float* const scale = plan_.scale_of_slot.in(workspace_);
-    kernels::QuantizeRows work = quantisation(args_, plan_, x, rows);
-    work.place_of_slot = plan_.address_of_slot.in(workspace_);
-    work.slots_per_token = args_.topk();
-    work.scale_of_slot = scale;
-    if (own_factors)
-      work.smooth_of_slot = plan_.factors_of_slot.in(workspace_);
-    else
-      work.smooth = smooth.row_as<float>(0);
-    const std::int64_t topk = args_.topk();
-    parallel_for(args_.tokens(), rows_per_task((topk + 1) * x.row_bytes), [&](Range tokens) {
-      for (std::int64_t slot = tokens.begin * topk; slot < tokens.end * topk; ++slot) {
-        plan_.address_of_slot.in(workspace_)[slot] = has_row(slot) ? rows.row(place_[slot]) : nullptr;
-        if (!own_factors) continue;
-        const std::int64_t expert = ids_[slot] - plan_.experts.begin;  // one that does not exist has none
-        plan_.factors_of_slot.in(workspace_)[slot] =
-            0 <= expert && expert < smooth.rows ? smooth.row_as<float>(expert) : nullptr;
-      }
-      static const kernels::QuantizeRowsFn quantise = kernels::quantize_rows_variants().front().run;
-      quantise(work, tokens);
-      if (scales.data == nullptr) return;
-      for (std::int64_t slot = tokens.begin * topk; slot < tokens.end * topk; ++slot)
-        if (has_row(slot)) *scales.row_as<float>(place_[slot]) = scale[slot];
-    });
+    QuantisedRows::Work work{.dtype = args_.x.dtype,
+                             .tokens = x,
+                             .rows = rows,
+                             .scales = scales,
+                             .factors = plan_.factors.load(args_.scale, workspace_),
+                             .expert_of_slot = ids_,
+                             .first_expert = plan_.experts.begin};
+    const Quantisation::Factors factors = args_.quantisation()->factors;
+    if (factors == Quantisation::Factors::number || factors == Quantisation::Factors::number_and_offset)
+      work.factor = *args_.scale.begin_as<float>();
+    if (factors == Quantisation::Factors::number_and_offset) work.offset = *args_.offset.begin_as<float>();
+    plan_.quantised->scatter(work, place_, workspace_);
   }
 
   // Places of an expert beyond those of its slots.
@@ -198,23 +184,6 @@ class Routing {
     plan_.counts.store(view, workspace_);
   }
 
- public:
-  static kernels::QuantizeRows quantisation(const InitRoutingArgs& args, const InitRoutingPlan& plan,
-                                            const Matrix& x, const Matrix& rows) {
-    kernels::QuantizeRows to{.rows = x.data,
-                             .row_stride = x.stride,
-                             .dtype = args.x.dtype,
-                             .hidden = x.columns,
-                             .streaming = is_streamed(rows),
-                             .rule = plan.rule};
-    if (args.quant_mode != 0) return to;
-    to.factor = args.scale.present() ? *args.scale.begin_as<float>() : static_cast<float>(args.quant_scale);
-    to.offset =
-        args.offset.present() ? *args.offset.begin_as<float>() : static_cast<float>(args.quant_offset);
-    return to;
-  }
-
- private:
   const InitRoutingArgs& args_;
   const InitRoutingPlan& plan_;
   std::byte* const workspace_;
@@ -242,19 +211,13 @@ Status run_v1(const InitRoutingArgs& args, const InitRoutingPlan& plan, std::byt
     token_of_row[row] = static_cast<std::int32_t>((idx % tokens + tokens) % tokens);
   }
   const Matrix x = plan.x.load(args.x, workspace), rows = plan.expanded_x.at(args.expanded_x, workspace);
-  if (args.quantises()) {
-    static const kernels::QuantizeRowsFn quantise = kernels::quantize_rows_variants().front().run;
-    const kernels::QuantizeRows common = Routing::quantisation(args, plan, x, rows);
-    parallel_for(rows.rows, rows_per_task(x.row_bytes), [&](Range range) {
-      for (std::int64_t row = range.begin; row < range.end; ++row) {
-        std::byte* const to = rows.row(row);
-        kernels::QuantizeRows one = common;
-        one.rows = x.row(token_of_row[row]);
-        one.place_of_slot = &to;
-        one.slots_per_token = 1;
-        quantise(one, {0, 1});
-      }
-    });
+  if (plan.quantised) {
+    plan.quantised->gather({.dtype = args.x.dtype,
+                            .tokens = x,
+                            .rows = rows,
+                            .factor = static_cast<float>(args.quant_scale),
+                            .offset = static_cast<float>(args.quant_offset)},
+                           token_of_row);
   } else {
     gather_rows(x, token_of_row, rows, Others::stay);
   }
@@ -274,15 +237,13 @@ Counting counting_of(const InitRoutingArgs& args) {
   return args.version >= 3 && args.count_flag ? kTypes[args.count_type] : Counting::none;
 }
 
-void plan_quantisation(const InitRoutingArgs& args, Scratch& scratch, InitRoutingPlan& plan) {
-  if (args.quant_mode == 0)
-    plan.rule = args.version <= 2 ? kernels::QuantRule::fixed_fp16 : kernels::QuantRule::fixed;
-  plan.address_of_slot = scratch.add<std::byte*>(args.slots());
-  if (args.quant_mode == 0) return;
-  plan.scale_of_slot = scratch.add<float>(args.slots());
-  plan.smooth = RowMatrix(args.scale, 1, scratch);
-  plan.factors_of_slot = scratch.add<const float*>(args.slots());
-  plan.expanded_scale = RowMatrix(args.expanded_scale, 1, scratch);
+void plan_quantisation(const InitRoutingArgs& args, Quantisation how, Scratch& scratch,
+                       InitRoutingPlan& plan) {
+  if (how.mode == 0 && args.version <= 2) how.rule = kernels::QuantRule::fixed_fp16;
+  plan.quantised = QuantisedRows(how, args.tokens(), args.topk(), args.x.dim(1), scratch);
+  if (how.factors == Quantisation::Factors::rows) plan.factors = RowMatrix(args.scale, 1, scratch);
+  if (how.scales != Quantisation::Scales::none)
+    plan.expanded_scale = RowMatrix(args.expanded_scale, 1, scratch);
 }
 
 }  // namespace
@@ -306,8 +267,8 @@ Result<InitRoutingPlan> InitRouting::plan(const char* /*function*/, const Args& 
   plan.counting = counting_of(args);
   if (plan.counting != Counting::none)
     plan.counts = RowMatrix(args.version == 2 && args.pads() ? args.counts_before : args.counts, 0, scratch);
-  if (args.quantises()) {
-    plan_quantisation(args, scratch, plan);
+  if (const Quantisation* how = args.quantisation()) {
+    plan_quantisation(args, *how, scratch, plan);
   } else if (args.scale.present()) {
     plan.scale = RowMatrix(args.scale, 1, scratch);
     plan.expanded_scale = RowMatrix(args.expanded_scale, 1, scratch);

@@ -1,7 +1,9 @@
 // Moeyard. SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include <optional>
+
 #include "executor/call.h"
-#include "kernels/quantize_rows/quantize_rows.h"
+#include "ops/routing/quantised_rows.h"
 #include "ops/routing/row_moves.h"
 #include "ops/routing/slot_order.h"
 
@@ -27,7 +29,10 @@ struct InitRoutingArgs {
   std::int64_t topk() const { return expert_idx.rank == 2 ? expert_idx.dim(1) : 1; }
   std::int64_t slots() const { return tokens() * topk(); }
   bool pads() const { return drop_pad_mode == 1; }
-  bool quantises() const { return quant_mode >= 0; }
+  const Quantisation* quantisation() const {
+    return find_quantisation(version == 2 && quant_mode == 1 && expanded_x.dtype == ACL_INT4 ? 13
+                                                                                             : quant_mode);
+  }
   std::int64_t rows() const {
     if (version == 1) return std::min(tokens(), active_num) * topk();
     if (pads()) return expert_num * expert_capacity;
@@ -38,7 +43,7 @@ struct InitRoutingArgs {
 };
 
 struct InitRoutingPlan : executor::PlanBase {
-  RowMatrix x, row_idx, scale, smooth, weight;
+  RowMatrix x, row_idx, scale, factors, weight;
   RowMatrix expanded_x, expanded_row_idx, expanded_expert_idx, counts, expanded_scale, expanded_weight;
   SlotIds ids;
   SlotOrder order;
@@ -47,10 +52,7 @@ struct InitRoutingPlan : executor::PlanBase {
   Range experts{0, 0};
   enum class Counting : std::uint8_t { none, cumulated, each, pairs } counting = Counting::none;
 
-  kernels::QuantRule rule = kernels::QuantRule::over_127;
-  Part<std::byte*> address_of_slot;
-  Part<const float*> factors_of_slot;
-  Part<float> scale_of_slot;
+  std::optional<QuantisedRows> quantised;
 };
 
 // All versions have one body; their contracts differ.

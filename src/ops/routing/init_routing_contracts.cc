@@ -62,11 +62,16 @@ constexpr Rule kTypesV2[] = {
     active_num_rule(kHost | kA2 | kA3 | k310P),
 };
 constexpr Rule kTypesQuantV2[] = {
-    rule<A>(Stage::attributes, kEverywhere, "expandedXOut", "be INT8, as INT4 is not supported yet",
-            [](const A& a) { return a.expanded_x.dtype == ACL_INT8; }),
+    rule<A>(
+        Stage::attributes, k950, "expandedXOut", "be INT8",
+        [](const A& a) { return a.expanded_x.dtype == ACL_INT8; }, {}, ACLNN_ERR_PARAM_INVALID),
     active_num_rule(kEverywhere),
     rule<A>(Stage::attributes, kEverywhere, "quantMode", "be 0 or 1",
             [](const A& a) { return a.quant_mode == 0 || a.quant_mode == 1; }),
+    rule<A>(Stage::attributes, kEverywhere, "quantMode", "be 1 with INT4 rows",
+            [](const A& a) { return a.quant_mode == 1 || a.expanded_x.dtype == ACL_INT8; }),
+    rule<A>(Stage::attributes, kA2 | kA3, "dropPadMode", "be 0 with INT4 rows",
+            [](const A& a) { return !a.pads() || a.expanded_x.dtype == ACL_INT8; }),
 };
 constexpr Rule kAttributesV2[] = {
     rule<A>(Stage::attributes, kEverywhere, "expertCapacity", "be 0 or more",
@@ -100,6 +105,10 @@ constexpr auto kRulesV2 = joined<Rule>(
     counts_rule("expertTokensCountOrCumsumOut"), counts_before_rule("expertTokensBeforeCapacityOut"));
 constexpr auto kRulesQuantV2 = joined<Rule>(
     kTypesQuantV2, kAttributesV2, kCapacityRules, kRankRule, kFactorRules,
+    rule<A>(Stage::shapes, kA2 | kA3, "scaleOptional", "have one row with INT4 rows",
+            [](const A& a) {
+              return a.expanded_x.dtype == ACL_INT8 || !a.scale.present() || a.scale.dim(0) == 1;
+            }),
     rule<A>(Stage::shapes, kEverywhere, "dynamicQuantScaleOutOptional",
             "have one dimension, of R elements, in quantMode 1",
             [](const A& a) { return a.quant_mode != 1 || is_vector(a.expanded_scale, a.rows()); }),

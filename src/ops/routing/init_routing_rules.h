@@ -8,6 +8,7 @@ namespace moeyard::ops::init_routing {
 using namespace contract;
 using A = InitRoutingArgs;
 
+inline constexpr Dtypes kFourBits = kINT4 | kE2M1;
 inline constexpr Dim kDims[] = {
     dim("N", "tokens"),
     dim("H", "hidden size"),
@@ -62,20 +63,26 @@ inline constexpr Rule kCapacityRules[] = {
 inline constexpr Rule kRankRule =
     rule<A>(Stage::attributes, kEverywhere, "expandedXOut", "have 3 dimensions in dropPadMode 1, else 2",
             [](const A& a) { return a.expanded_x.rank == (a.pads() ? 3 : 2); });
-// In quantMode 0 and 1.
+// What a quantMode multiplies by.
 inline constexpr Rule kFactorRules[] = {
-    rule<A>(
-        Stage::shapes, kEverywhere, "scaleOptional",
-        "have one element in quantMode 0, and in quantMode 1 be null or have rows of H elements, one or as "
-        "many as experts",
-        [](const A& a) {
-          if (a.quant_mode == 0) return is_vector(a.scale, 1);
-          return a.quant_mode != 1 || !a.scale.present() ||
-                 (a.scale.rank == 2 && a.scale.dim(1) == a.x.dim(1) &&
-                  (a.scale.dim(0) == 1 || a.scale.dim(0) == a.experts().size()));
-        }),
+    rule<A>(Stage::shapes, kEverywhere, "scaleOptional",
+            "have one element in quantMode 0 and 7, in quantMode 1 and 13 be null or have rows of H "
+            "elements, one or as "
+            "many as experts, and be null in other quantModes but -1",
+            [](const A& a) {
+              using Factors = Quantisation::Factors;
+              const Quantisation* how = a.quantisation();
+              if (how == nullptr) return true;
+              if (how->factors == Factors::none) return !a.scale.present();
+              if (how->factors != Factors::rows) return is_vector(a.scale, 1);
+              return !a.scale.present() || (a.scale.rank == 2 && a.scale.dim(1) == a.x.dim(1) &&
+                                            (a.scale.dim(0) == 1 || a.scale.dim(0) == a.experts().size()));
+            }),
     rule<A>(Stage::shapes, kEverywhere, "offsetOptional", "have one element in quantMode 0",
             [](const A& a) { return a.quant_mode != 0 || is_vector(a.offset, 1); }),
+    rule<A>(Stage::shapes, kEverywhere, "expandedXOut",
+            "have rows of an even number of elements in INT4 and FP4",
+            [](const A& a) { return !kFourBits.has(a.expanded_x.dtype) || a.x.dim(1) % 2 == 0; }),
 };
 
 inline constexpr Codes kTiling{.shape = ACLNN_ERR_INNER_TILING_ERROR, .rule = ACLNN_ERR_INNER_TILING_ERROR};

@@ -28,10 +28,11 @@ constexpr Param kParamsV2[] = {
     kIndices,
     kNumOutTokens,
     kPadded,
-    attribute<&A::quant_mode>("quantMode", "-1"),
-    kPermuteTokens,
+    attribute<&A::quant_mode>("quantMode", "-1 none; 2 E5M2, 3 E4M3 and 9 E2M1, each with E8M0 scales"),
+    out<&A::permute_tokens>("permuteTokensOut", kFloats | kINT8 | kE5M2 | kE4M3 | kE2M1, "",
+                            "rows by expert"),
     kSortedIndices,
-    out<&A::expanded_scale>("expandedScaleOut", kAnyDtype, "", "not written"),
+    out<&A::expanded_scale>("expandedScaleOut", kAnyDtype, "", "scales of rows"),
 };
 constexpr Param kParamsWithEp[] = {
     kFloatTokens,
@@ -91,13 +92,43 @@ constexpr Rule kRulesV2[] = {
           return a.quant_mode == -1 || a.quant_mode == 2 || a.quant_mode == 3 || a.quant_mode == 9;
         },
         {}, ACLNN_ERR_PARAM_INVALID),
-    rule<A>(Stage::attributes, k950, "quantMode", "be -1, as MXFP8 and MXFP4 are not supported yet",
-            [](const A& a) { return a.quant_mode == -1; }),
+    rule<A>(
+        Stage::attributes, kHost, "permuteTokensOut", "have the dtype of tokens, or that of quantMode",
+        [](const A& a) { return a.permute_tokens.dtype == a.tokens.dtype || a.quantisation() != nullptr; },
+        {}, ACLNN_ERR_PARAM_INVALID),
+    rule<A>(
+        Stage::attributes, kA2 | kA3, "permuteTokensOut", "have the dtype of tokens",
+        [](const A& a) { return a.permute_tokens.dtype == a.tokens.dtype; }, {}, ACLNN_ERR_PARAM_INVALID),
+    rule<A>(
+        Stage::attributes, k950, "permuteTokensOut",
+        "have the dtype of tokens in quantMode -1, be FLOAT8_E5M2 in 2, FLOAT8_E4M3FN in 3 and FLOAT4_E2M1 "
+        "in 9",
+        [](const A& a) {
+          return a.quant_mode == -1 ? a.permute_tokens.dtype == a.tokens.dtype : a.quantisation() != nullptr;
+        },
+        {}, ACLNN_ERR_PARAM_INVALID),
+    rule<A>(
+        Stage::attributes, kEverywhere, "tokens", "be FP16 or BF16 to be quantised",
+        [](const A& a) { return a.quantisation() == nullptr || kHalves.has(a.tokens.dtype); }, {},
+        ACLNN_ERR_PARAM_INVALID),
+    rule<A>(
+        Stage::attributes, kEverywhere, "expandedScaleOut", "be FLOAT8_E8M0 when it is written",
+        [](const A& a) { return a.quantisation() == nullptr || a.expanded_scale.dtype == ACL_FLOAT8_E8M0; },
+        {}, ACLNN_ERR_PARAM_INVALID),
     rule<A>(Stage::shapes, kEverywhere, "tokens", "have 2 dimensions",
             [](const A& a) { return a.tokens.rank == 2; }),
     kTokenRows,
     kMostSlots,
     kOutRows,
+    rule<A>(Stage::shapes, kEverywhere, "tokens", "have rows of an even number of elements in quantMode 9",
+            [](const A& a) { return a.permute_tokens.dtype != ACL_FLOAT4_E2M1 || a.tokens.dim(1) % 2 == 0; }),
+    rule<A>(Stage::shapes, kEverywhere, "expandedScaleOut",
+            "have a row for each of permuteTokensOut, of two elements for every 64 that begin",
+            [](const A& a) {
+              return a.quantisation() == nullptr || a.empty() ||
+                     (a.expanded_scale.rank >= 2 && a.expanded_scale.dim(0) == a.rows_kept() &&
+                      row_elements(a.expanded_scale) == a.quantisation()->scale_columns(a.tokens.dim(1)));
+            }),
 };
 constexpr Rule kRulesWithEp[] = {
     not_padded_rule<A>(kEverywhere, ACLNN_ERR_INNER_TILING_ERROR),
@@ -118,6 +149,26 @@ constexpr Rule kRulesWithEp[] = {
 
 constexpr Codes kCodes{.shape = ACLNN_ERR_INNER_TILING_ERROR, .rule = ACLNN_ERR_INNER_TILING_ERROR};
 
+void copy_rows(const A& args, const Matrix& tokens, const std::int32_t* row_of_slot, const Matrix& rows) {
+  const RowScatter scatter(rows);
+  const std::int64_t topk = args.topk(), first = args.window().begin;
+  parallel_for(tokens.rows, rows_per_task((topk + 1) * tokens.row_bytes), [&](Range range) {
+    for (std::int64_t t = range.begin; t < range.end; ++t)
+      scatter(tokens.row(t), std::span(row_of_slot + t * topk, static_cast<std::size_t>(topk)), first);
+  });
+}
+
+void copy_probs(const A& args, const Matrix& probs, const std::int32_t* row_of_slot,
+                const Matrix& row_probs) {
+  const std::int64_t bytes = bytes_of(args.probs.dtype, 1);
+  const Range window = args.window();
+  parallel_for(args.slots(), rows_per_task(2 * bytes), [&](Range slots) {
+    for (std::int64_t slot = slots.begin; slot < slots.end; ++slot)
+      if (const std::int64_t row = row_of_slot[slot] - window.begin; 0 <= row && row < window.size())
+        std::copy_n(probs.data + slot * bytes, bytes, row_probs.data + row * bytes);
+  });
+}
+
 }  // namespace
 
 const Contract TokenPermute::kContract{{
@@ -135,7 +186,7 @@ const Contract TokenPermute::kContract{{
 const Contract TokenPermuteV2::kContract{{
     .name = "MoeTokenPermuteV2",
     .family = "routing",
-    .summary = "MoeTokenPermute with room for quantisation.",
+    .summary = "MoeTokenPermute with rows that may be quantised.",
     .source = "aclnnMoeTokenPermuteV2",
     .products = kHost | kA2 | kA3 | k950,
     .codes = kCodes,
@@ -168,6 +219,10 @@ Result<SlotCopyPlan> SlotCopy::plan(const char* /*function*/, const Args& args) 
     plan.permute_probs = RowMatrix(args.permute_probs, 0, scratch);
   }
   plan.order = SlotOrder(args.slots(), scratch);
+  if (const Quantisation* how = args.quantisation()) {
+    plan.quantised = QuantisedRows(*how, args.token_count(), args.topk(), args.tokens.dim(1), scratch);
+    plan.expanded_scale = RowMatrix(args.expanded_scale, 1, scratch);
+  }
   plan.workspace_bytes = args.empty() ? 0 : scratch.bytes();
   plan.tiny = bytes_of(args.tokens.dtype, args.tokens.numel()) * args.topk() < kTinyBytes;
   return plan;
@@ -183,20 +238,17 @@ Status SlotCopy::run(const executor::Run& run, const Args& args, const Plan& pla
   std::int32_t* row_of_slot = plan.sorted_indices.at(args.sorted_indices, workspace).row_as<std::int32_t>(0);
   plan.order.sort(plan.indices.load(args.indices, workspace), workspace);
   std::copy_n(plan.order.row_of_slot(workspace), args.slots(), row_of_slot);
-  const Range window = args.window();
-  const RowScatter scatter(rows);
-  const std::int64_t topk = args.topk(),
-                     prob_bytes = row_probs.row_bytes / std::max<std::int64_t>(row_probs.columns, 1);
-  parallel_for(tokens.rows, rows_per_task((topk + 1) * tokens.row_bytes), [&](Range range) {
-    for (std::int64_t t = range.begin; t < range.end; ++t) {
-      const std::span<const std::int32_t> to_rows(row_of_slot + t * topk, static_cast<std::size_t>(topk));
-      scatter(tokens.row(t), to_rows, window.begin);
-      if (row_probs.data == nullptr) continue;
-      for (std::int64_t slot = t * topk; slot < (t + 1) * topk; ++slot)
-        if (const std::int64_t row = row_of_slot[slot] - window.begin; 0 <= row && row < window.size())
-          std::copy_n(probs.data + slot * prob_bytes, prob_bytes, row_probs.data + row * prob_bytes);
-    }
-  });
+  if (plan.quantised) {
+    plan.quantised->scatter({.dtype = args.tokens.dtype,
+                             .tokens = tokens,
+                             .rows = rows,
+                             .scales = plan.expanded_scale.at(args.expanded_scale, workspace)},
+                            row_of_slot, workspace);
+    plan.expanded_scale.store(args.expanded_scale, workspace);
+  } else {
+    copy_rows(args, tokens, row_of_slot, rows);
+  }
+  if (row_probs.data != nullptr) copy_probs(args, probs, row_of_slot, row_probs);
   plan.permute_tokens.store(args.permute_tokens, workspace);
   plan.sorted_indices.store(args.sorted_indices, workspace);
   plan.permute_probs.store(args.permute_probs, workspace);

@@ -1,6 +1,9 @@
 // Moeyard. SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include <optional>
+
 #include "executor/call.h"
+#include "ops/routing/quantised_rows.h"
 #include "ops/routing/row_moves.h"
 #include "ops/routing/row_window.h"
 #include "ops/routing/slot_order.h"
@@ -26,12 +29,20 @@ struct SlotCopyArgs {
     return std::max<std::int64_t>(num_out_tokens + slots(), 0);
   }
   Range window() const { return window_of(range, rows_kept()); }
+  // The type of the rows says whether there is any: products without it do not look at quantMode.
+  const Quantisation* quantisation() const {
+    if (quant_mode != 2 && quant_mode != 3 && quant_mode != 9) return nullptr;
+    const Quantisation* how = find_quantisation(quant_mode);
+    return permute_tokens.dtype == how->to ? how : nullptr;
+  }
   bool moves_probs() const { return has_window(range) && probs.present(); }
 };
 
 struct SlotCopyPlan : executor::PlanBase {
   RowMatrix tokens, probs, permute_tokens, sorted_indices, permute_probs;
   SlotIds indices;
+  std::optional<QuantisedRows> quantised;
+  RowMatrix expanded_scale;
   SlotOrder order;
 };
 
