@@ -197,9 +197,10 @@ Routed<T> init_v2(const Device& device, const Problem& p, const std::vector<T>& 
          out = Tensor::empty<T>(pad ? Values{p.experts, capacity, p.hidden} : Values{rows, p.hidden}),
          index = Tensor::empty<std::int32_t>({p.slots()}), counts = Tensor::empty<std::int32_t>({p.experts});
   call(device, aclnnMoeInitRoutingV2, [&](auto* size, auto** executor) {
-    return aclnnMoeInitRoutingV2GetWorkspaceSize(tokens, ids, active, capacity, p.experts, pad ? 1 : 0,
-                                                 cumulated ? 1 : 2, pad, out, index, pad ? nullptr : static_cast<aclTensor*>(counts), pad ? static_cast<aclTensor*>(counts) : nullptr, size,
-                                                 executor);
+    return aclnnMoeInitRoutingV2GetWorkspaceSize(
+        tokens, ids, active, capacity, p.experts, pad ? 1 : 0, cumulated ? 1 : 2, pad, out, index,
+        pad ? nullptr : static_cast<aclTensor*>(counts), pad ? static_cast<aclTensor*>(counts) : nullptr,
+        size, executor);
   });
   const Ids counted = counts.values<std::int32_t>();
   return {out.values<T>(), index.values<std::int32_t>(), {}, Values(counted.begin(), counted.end())};

@@ -26,8 +26,8 @@ using routing::Floats;
 using routing::Ids;
 using routing::Values;
 
-constexpr std::int64_t kTokens = 500, kExperts = 40, kTopK = 6, kHidden = 334, kSlots = kTokens * kTopK,
-                       kCapacity = 80, kPadded = kExperts * kCapacity;
+constexpr std::int64_t kTokens = 200, kExperts = 40, kTopK = 6, kHidden = 334, kSlots = kTokens * kTopK,
+                       kCapacity = 32, kPadded = kExperts * kCapacity;
 static_assert(kPadded >= kSlots);
 
 // What all operators here work on.
