@@ -9,7 +9,9 @@
 #include <vector>
 
 #include "base/errors.h"
+#include "contract/registry.h"
 #include "contract/shape.h"
+#include "contract/survey.h"
 
 namespace moeyard::contract {
 
@@ -48,6 +50,25 @@ std::unique_ptr<const Compiled> compile(const Description& about) {
   return compiled;
 }
 
+// The names, parts of names and numbers in a text.
+std::vector<std::string_view> words_of(std::string_view text) {
+  const auto is_word = [](char c) {
+    return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_' || c == '\'';
+  };
+  std::vector<std::string_view> words;
+  for (std::size_t begin = 0; begin < text.size();) {
+    if (!is_word(text[begin])) {
+      ++begin;
+      continue;
+    }
+    std::size_t end = begin;
+    while (end < text.size() && is_word(text[end])) ++end;
+    words.push_back(text.substr(begin, end - begin));
+    begin = end;
+  }
+  return words;
+}
+
 // The arguments of one call under check.
 class Checker {
  public:
@@ -55,7 +76,9 @@ class Checker {
       : contract_(contract), about_(contract.about()), function_(function), args_(const_cast<void*>(args)) {}
 
   Status all() {
-    if (!about_.products.has(product())) return no_kernel();
+    if (survey_ != nullptr) begin_survey();
+    if (!about_.products.has(product())) MOEYARD_TRY(note(about_.name, no_kernel()));
+    MOEYARD_TRY(end_of_stage());
     MOEYARD_TRY(nulls());
     MOEYARD_TRY(rules(Stage::nulls));
     MOEYARD_TRY(every_tensor(&Checker::well_formed));
@@ -63,9 +86,13 @@ class Checker {
     MOEYARD_TRY(every_tensor(&Checker::dtype));
     MOEYARD_TRY(every_tensor(&Checker::format));
     MOEYARD_TRY(rules(Stage::attributes));
-    MOEYARD_TRY(every_tensor(&Checker::shape));
+    Status shapes = every_tensor(&Checker::shape);
+    if (survey_ != nullptr) tell_sizes();
+    MOEYARD_TRY(std::move(shapes));
     MOEYARD_TRY(rules(Stage::shapes));
-    return every_tensor(&Checker::output);
+    MOEYARD_TRY(every_tensor(&Checker::output));
+    if (survey_ != nullptr) tell_figures();
+    return {};
   }
 
   std::string sentence(std::string_view subject, std::string_view must, std::string_view way_out) {
@@ -111,10 +138,13 @@ class Checker {
   Status rules(Stage stage) {
     const Product here = product();
     for (const Rule& rule : about_.rules) {
-      if (rule.stage != stage || !rule.on.has(here) || rule.holds(args_)) continue;
-      return broken(rule.code != 0 ? rule.code : about_.codes.rule, rule.subject, rule.must, rule.way_out);
+      if (rule.stage != stage || !rule.on.has(here)) continue;
+      if (survey_ != nullptr && speaks_of_broken(rule)) continue;
+      if (rule.holds(args_)) continue;
+      MOEYARD_TRY(note(rule.subject, broken(rule.code != 0 ? rule.code : about_.codes.rule, rule.subject,
+                                            rule.must, rule.way_out)));
     }
-    return {};
+    return end_of_stage();
   }
 
   using TensorCheck = Status (Checker::*)(std::size_t index, const TensorView& view);
@@ -123,13 +153,13 @@ class Checker {
       const Access& access = about_.params[index].access;
       if (access.tensor != nullptr) {
         const TensorView& view = *access.tensor(args_);
-        if (view.present()) MOEYARD_TRY((this->*one)(index, view));
+        if (view.present()) MOEYARD_TRY(note(about_.params[index].name, (this->*one)(index, view)));
       } else if (access.list != nullptr) {
         for (const TensorView& view : access.list(args_)->items)
-          if (view.present()) MOEYARD_TRY((this->*one)(index, view));
+          if (view.present()) MOEYARD_TRY(note(about_.params[index].name, (this->*one)(index, view)));
       }
     }
-    return {};
+    return end_of_stage();
   }
 
   Status well_formed(std::size_t index, const TensorView& view) {
@@ -156,7 +186,7 @@ class Checker {
                     "cast it first");
     const Param* twin = contract_.compiled().same_dtype_as[index];
     if (twin == nullptr) return {};
-    const TensorView* other = first_tensor(*twin);
+    const TensorView* other = is_broken(twin->name) ? nullptr : first_tensor(*twin);
     if (other != nullptr && other->dtype != view.dtype)
       return refuse(about_.codes.same_dtype, param, view,
                     fmt::format("have the dtype of {}, {}", twin->name, name_of(other->dtype)),
@@ -280,18 +310,7 @@ class Checker {
   std::string values_named_in(std::string_view text, std::string_view except) {
     std::string found;
     std::vector<std::string_view> seen{except};
-    auto is_word = [](char c) {
-      return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_' || c == '\'';
-    };
-    for (std::size_t begin = 0; begin < text.size();) {
-      if (!is_word(text[begin])) {
-        ++begin;
-        continue;
-      }
-      std::size_t end = begin;
-      while (end < text.size() && is_word(text[end])) ++end;
-      const std::string_view word = text.substr(begin, end - begin);
-      begin = end;
+    for (const std::string_view word : words_of(text)) {
       if (std::find(seen.begin(), seen.end(), word) != seen.end()) continue;
       seen.push_back(word);
       const std::string value = value_of(word);
@@ -300,17 +319,97 @@ class Checker {
     return found;
   }
 
+  // --- Telling a survey ---------------------------------------------------------------------------------
+
+  // Success if the check is to go on.
+  Status note(std::string_view subject, Status status) {
+    if (status.ok() || survey_ == nullptr) return status;
+    survey_->broken.push_back({subject, std::move(status)});
+    return {};
+  }
+
+  Status end_of_stage() {
+    if (survey_ == nullptr || survey_->broken.empty()) return {};
+    return survey_->broken.front().status;
+  }
+
+  void begin_survey() {
+    survey_->contract = &contract_;
+    survey_->broken.clear();
+    survey_->outputs.clear();
+    survey_->dims.clear();
+    survey_->needs.clear();
+    survey_->facts.clear();
+  }
+
+  // Found before; without a survey nothing is, as the check would be over.
+  bool is_broken(std::string_view subject) const {
+    return survey_ != nullptr &&
+           std::any_of(survey_->broken.begin(), survey_->broken.end(),
+                       [&](const Survey::Broken& before) { return before.subject == subject; });
+  }
+
+  bool speaks_of_broken(const Rule& rule) const {
+    if (is_broken(rule.subject)) return true;
+    const std::vector<std::string_view> words = words_of(rule.must);
+    return std::any_of(words.begin(), words.end(), [&](std::string_view word) { return is_broken(word); });
+  }
+
+  void tell_sizes() {
+    for (std::size_t index = 0; index < about_.params.size(); ++index) {
+      const Param& param = about_.params[index];
+      const auto& alternatives = contract_.compiled().shapes[index].alternatives;
+      if (param.direction == Direction::in || param.access.tensor == nullptr || alternatives.empty())
+        continue;
+      const TensorView& view = *param.access.tensor(args_);
+      const ShapeAlternative* chosen = &alternatives.front();
+      for (const ShapeAlternative& alternative : alternatives)
+        if (static_cast<std::int32_t>(alternative.dims.size()) == view.rank) chosen = &alternative;
+      if (chosen->any_leading) continue;
+      Survey::Output output{&param, {}};
+      for (const DimRule& rule : chosen->dims) output.shape.push_back(size_of(rule));
+      survey_->outputs.push_back(std::move(output));
+    }
+    for (std::size_t index = 0; index < about_.dims.size(); ++index)
+      if (const auto& value = value_of_name(index))
+        survey_->dims.push_back({about_.dims[index].name, about_.dims[index].meaning, *value});
+  }
+
+  Survey::Size size_of(const DimRule& rule) {
+    if (rule.kind == DimRule::Kind::anything) return {};
+    for (const Term& term : rule.terms)
+      if (term.op == Term::Op::name) value_of_name(static_cast<std::size_t>(term.value));
+    return {evaluate(rule.terms, values_), rule.kind == DimRule::Kind::at_least};
+  }
+
+  void tell_figures() {
+    for (const Figure& need : about_.needs)
+      if (const std::int64_t value = need.value(args_); value != 0)
+        survey_->needs.push_back({need.name, need.meaning, value});
+    for (const Figure& fact : about_.facts)
+      survey_->facts.push_back({fact.name, fact.meaning, fact.value(args_)});
+  }
+
   const Contract& contract_;
   const Description& about_;
   const std::string_view function_;
   void* const args_;
   Values values_;
+  Survey* const survey_ = Survey::current();
 };
+
+thread_local Survey* current_survey = nullptr;
 
 }  // namespace
 
-Contract::Contract(const Description& description) : about_(description), compiled_(compile(description)) {}
-Contract::~Contract() = default;
+Survey::Survey() { current_survey = this; }
+Survey::~Survey() { current_survey = nullptr; }
+Survey* Survey::current() { return current_survey; }
+
+Contract::Contract(const Description& description) : about_(description), compiled_(compile(description)) {
+  remember(*this);
+}
+Contract::~Contract() { forget(*this); }
 
 Status check(const Contract& contract, std::string_view function, const void* args) {
   return Checker(contract, function, args).all();

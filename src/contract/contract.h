@@ -6,6 +6,7 @@
 #include <span>
 #include <string_view>
 #include <type_traits>
+#include <vector>
 
 #include "aclnn/aclnn_base.h"
 #include "base/product.h"
@@ -98,6 +99,13 @@ struct Rule {
   std::string_view way_out = {};
 };
 
+// A number that the arguments of a call determine.
+struct Figure {
+  std::string_view name;
+  std::string_view meaning;
+  std::int64_t (*value)(const void* args);  // of a call that the contract accepts
+};
+
 // The documented codes of the checks that all operators share.
 struct Codes {
   std::int32_t null = ACLNN_ERR_PARAM_NULLPTR;
@@ -118,6 +126,8 @@ struct Description {
   std::span<const Param> params = {};
   std::span<const Dim> dims = {};
   std::span<const Rule> rules = {};
+  std::span<const Figure> needs = {};  // of its surroundings, 0: nothing; HCCL_BUFFSIZE in MB, say
+  std::span<const Figure> facts = {};  // what all ranks of its group must pass alike
 };
 
 class Contract {
@@ -134,6 +144,9 @@ class Contract {
   const Description about_;
   const std::unique_ptr<const Compiled> compiled_;
 };
+
+// Every contract there is, by family and name: each makes itself known.
+std::vector<const Contract*> all();
 
 // --- Making parameters and rules -------------------------------------------------------------------------
 
@@ -205,6 +218,12 @@ constexpr Dim dim(std::string_view name, std::string_view meaning, Value) {
           [](const void* args) -> std::int64_t { return Value{}(*static_cast<const Args*>(args)); }};
 }
 constexpr Dim dim(std::string_view name, std::string_view meaning) { return {name, meaning}; }
+
+template <class Args, class Value>
+constexpr Figure figure(std::string_view name, std::string_view meaning, Value) {
+  return {name, meaning,
+          [](const void* args) -> std::int64_t { return Value{}(*static_cast<const Args*>(args)); }};
+}
 
 // rule<Args>(Stage::shapes, kA3 | k950, "BS", "be at most 512",
 //            [](const Args& a) { return a.tokens() <= 512; })

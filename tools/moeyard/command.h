@@ -47,6 +47,9 @@ struct Command {
 
 // One per file; main.cc lists them.
 Command run_command();
+Command ops_command();
+Command explain_command();
+Command check_command();
 Command context_command();
 Command env_command();
 Command version_command();

@@ -9,7 +9,8 @@
 namespace moeyard::tool {
 namespace {
 
-constexpr Command (*kCommands[])() = {run_command, context_command, env_command, version_command};
+constexpr Command (*kCommands[])() = {run_command,     ops_command, explain_command, check_command,
+                                      context_command, env_command, version_command};
 
 CLI::Option* add_option(CLI::App& app, const Option& option) {
   CLI::Option* added = std::visit(

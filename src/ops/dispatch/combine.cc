@@ -135,12 +135,8 @@ class CombineCall {
                       comm::Access::read};
     blocks_[kTable] = {reinterpret_cast<std::byte*>(table.data()),
                        static_cast<std::int64_t>(table.size_bytes())};
-    const auto facts = ep_facts<4>(args_, members_, plan_.algorithm, plan_.limits.buffer_mb, args_.bs(),
-                                   {{{"commQuantMode", args_.comm_quant_mode},
-                                     {"K", args_.topk()},
-                                     {"H", args_.hidden()},
-                                     {"dtype of expandX (as a number)", args_.expand_x.dtype}}});
-    return exchange_.round({.facts = facts,
+    const EpFacts facts = ep_facts(Combine::kContract, &args_, members_, plan_.limits.buffer_mb);
+    return exchange_.round({.facts = facts.all(),
                             .message = std::as_bytes(plan_.offers.span_in(workspace_)),
                             .bytes_per_peer = plan_.offer_bytes,
                             .blocks = blocks_,

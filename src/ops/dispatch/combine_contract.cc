@@ -273,6 +273,9 @@ constexpr auto kAllNormRules =
     join(null_rules<A>(), kFirstRules, attribute_rules<A>(), kNormRules, kAttributeRules, group_rules<A>(),
          token_rules<A>(), shape_rules<A>(), kShapeRules);
 
+constexpr auto kFacts = combine_facts<A>();
+constexpr auto kNeeds = shared_needs<A>();
+
 }  // namespace
 
 const Contract CombineAddRmsNorm::kContract{{
@@ -287,6 +290,8 @@ const Contract CombineAddRmsNorm::kContract{{
     .params = kNormParams,
     .dims = kDims,
     .rules = kAllNormRules,
+    .needs = kNeeds,
+    .facts = kFacts,
 }};
 
 const Contract Combine::kContract{{
@@ -301,6 +306,8 @@ const Contract Combine::kContract{{
     .params = kParams,
     .dims = kDims,
     .rules = kRules,
+    .needs = kNeeds,
+    .facts = kFacts,
 }};
 
 }  // namespace moeyard::ops

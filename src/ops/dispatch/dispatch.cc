@@ -63,17 +63,9 @@ class DispatchCall {
   Result<comm::Round> swap_counts() {
     const auto counts = plan_.send_counts.span_in(workspace_);
     Status wrong = slots_.scan(function_, plan_.targets.span_in(workspace_), counts);
-    const TensorView scales = args_.scales_travel() ? args_.scale_matrix() : TensorView{};
-    const auto facts = ep_facts<7>(args_, members_, plan_.algorithm, plan_.limits.buffer_mb, args_.bs(),
-                                   {{{"quantMode", args_.quant_mode},
-                                     {"K", args_.topk()},
-                                     {"H", args_.hidden()},
-                                     {"dtype of x (as a number)", args_.x.dtype},
-                                     {"dtype of expandXOut (as a number)", args_.expand_x.dtype},
-                                     {"dtype of scalesOptional (as a number)", scales.dtype},
-                                     {"columns of scalesOptional", scales.dim(1)}}});
+    const EpFacts facts = ep_facts(Dispatch::kContract, &args_, members_, plan_.limits.buffer_mb);
     return exchange_.round(
-        {.facts = facts,
+        {.facts = facts.all(),
          .message = std::as_bytes(counts),
          .bytes_per_peer = members_.layout.width() * static_cast<std::int64_t>(sizeof(std::int32_t)),
          .error = std::move(wrong)});

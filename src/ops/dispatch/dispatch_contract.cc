@@ -164,6 +164,9 @@ constexpr auto kRules =
     join(null_rules<A>(), kNulls, kFirstRules, kPairs, attribute_rules<A>(), kAttributeRules, kModes, kScales,
          kOptionalRules, group_rules<A>(), token_rules<A>(), shape_rules<A>(), kShapes, kShapeRules);
 
+constexpr auto kFacts = dispatch_facts<A>();
+constexpr auto kNeeds = shared_needs<A>();
+
 }  // namespace
 
 const Contract Dispatch::kContract{{
@@ -178,6 +181,8 @@ const Contract Dispatch::kContract{{
     .params = kParams,
     .dims = kDims,
     .rules = kRules,
+    .needs = kNeeds,
+    .facts = kFacts,
 }};
 
 }  // namespace moeyard::ops

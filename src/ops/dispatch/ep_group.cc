@@ -38,6 +38,22 @@ std::int64_t window_bytes(const EpAttributes& a, std::int64_t tokens, std::int64
   }
 }
 
+// The same on A2, where a smaller window is no error.
+std::int64_t window_bytes_of_a2(const EpAttributes& a, std::int64_t tokens, std::int64_t topk,
+                                std::int64_t hidden) {
+  const std::int64_t local = std::max<std::int64_t>(a.moe_expert_num / a.ep_world_size, 1);
+  if (algorithm_of(a) == CommAlg::hierarchy)
+    return (a.moe_expert_num + a.ep_world_size / 4) *
+               round_up(tokens * (2 * hidden + 16 * round_up(topk, 8)), 512) +
+           8 * kMiB;
+  return 2 * (tokens * a.ep_world_size * std::min(local, topk) * hidden * 2 + 2 * kMiB);
+}
+
+// The largest BS of all ranks.
+std::int64_t tokens_of_window(const EpAttributes& a, std::int64_t tokens) {
+  return a.global_bs != 0 ? std::min(a.global_bs / a.ep_world_size, kMostTokens) : tokens;
+}
+
 }  // namespace
 
 Result<comm::Limits> find_ep_group(const char* function, const EpAttributes& a) {
@@ -57,24 +73,38 @@ Result<comm::Limits> find_ep_group(const char* function, const EpAttributes& a) 
   return group->limits;
 }
 
+std::int64_t needed_window_mb(const EpAttributes& a, std::int64_t tokens, std::int64_t topk,
+                              std::int64_t hidden) {
+  const std::int64_t most = tokens_of_window(a, tokens);
+  if (product() == Product::a2) return (window_bytes_of_a2(a, most, topk, hidden) + kMiB - 1) / kMiB;
+  if (product() != Product::a3 && product() != Product::a950) return 0;
+  const std::int64_t needed = window_bytes(a, most, topk, hidden);
+  if (product() == Product::a3) return (needed + kMiB - 1) / kMiB;
+  return (needed + 1024 * a.ep_world_size + 3 * kMiB - 1) / (2 * kMiB);  // two windows, but for 1 MiB
+}
+
 Status check_window(const char* function, const EpAttributes& a, const comm::Limits& limits,
                     std::int64_t tokens, std::int64_t topk, std::int64_t hidden) {
-  if (product() != Product::a3 && product() != Product::a950) return {};
-  const std::int64_t most_tokens =
-      a.global_bs != 0 ? std::min(a.global_bs / a.ep_world_size, kMostTokens) : tokens;
-  const std::int64_t needed = window_bytes(a, most_tokens, topk, hidden);
-  const bool fits = product() == Product::a3
-                        ? needed <= limits.buffer_mb * kMiB
-                        : needed + 1024 * a.ep_world_size <= 2 * limits.buffer_mb * kMiB - kMiB;
-  if (fits) return {};
-  const std::int64_t mb = product() == Product::a3
-                              ? (needed + kMiB - 1) / kMiB
-                              : (needed + 1024 * a.ep_world_size + 3 * kMiB - 1) / (2 * kMiB);
+  const std::int64_t needed = needed_window_mb(a, tokens, topk, hidden);
+  if (needed <= limits.buffer_mb || product() == Product::a2) return {};
   return fail(ACLNN_ERR_INNER_TILING_ERROR, TextCode::operator_parameter,
               "{}: HCCL_BUFFSIZE is {} MB but must be at least {} MB for {} tokens per rank, K {}, H {} and "
               "{} ranks; set it "
               "before the communicator is made",
-              function, limits.buffer_mb, mb, most_tokens, topk, hidden, a.ep_world_size);
+              function, limits.buffer_mb, needed, tokens_of_window(a, tokens), topk, hidden, a.ep_world_size);
+}
+
+EpFacts ep_facts(const contract::Contract& contract, const void* args, const EpMembers& members,
+                 std::int64_t buffer_mb) {
+  EpFacts facts;
+  const auto add = [&facts](std::string_view name, std::int64_t value) {
+    facts.items[facts.count++] = {name, value};
+  };
+  for (const contract::Figure& fact : contract.about().facts) add(fact.name, fact.value(args));
+  add("HCCL_BUFFSIZE", buffer_mb);
+  add("shared-expert ranks (of elasticInfo)", members.layout.shared_ranks());
+  add("real experts (of elasticInfo)", members.layout.real_experts());
+  return facts;
 }
 
 void refuse_in_group(const char* operator_name, const EpAttributes& a, const Status& why) {

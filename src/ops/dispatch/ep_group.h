@@ -5,6 +5,7 @@
 #include <array>
 
 #include "comm/group.h"
+#include "contract/contract.h"
 #include "ops/dispatch/ep_attributes.h"
 #include "ops/dispatch/ep_members.h"
 #include "runtime/stream.h"
@@ -14,7 +15,10 @@ namespace moeyard::ops {
 // The limits of the group. 161002: there is no such group, or none of the TP domain where it is asked for.
 Result<comm::Limits> find_ep_group(const char* function, const EpAttributes& attributes);
 
-// Whether the window of a communicator would hold what the product needs; 561002 otherwise. Always on host.
+// The HCCL_BUFFSIZE that the product demands for a call with these sizes; 0: any.
+std::int64_t needed_window_mb(const EpAttributes& attributes, std::int64_t tokens, std::int64_t topk,
+                              std::int64_t hidden);
+// Whether the window of a communicator would hold that; 561002 otherwise; A2 does not mind.
 Status check_window(const char* function, const EpAttributes& attributes, const comm::Limits& limits,
                     std::int64_t tokens, std::int64_t topk, std::int64_t hidden);
 
@@ -33,31 +37,13 @@ Status check_reach(const char* function, const comm::Round& round, const EpMembe
 // more ranks than cores: then other ranks have work for every core, and handing out pieces only costs.
 std::int64_t pieces_of(std::int64_t n, std::int64_t cost, std::int64_t task, std::int64_t ranks);
 
-// What must be equal on all ranks. The rest of the array is for the operator.
-template <std::size_t kMore>
-using EpFacts = std::array<comm::Fact, 16 + kMore>;
-template <std::size_t kMore>
-EpFacts<kMore> ep_facts(const EpAttributes& a, const EpMembers& members, CommAlg algorithm,
-                        std::int64_t buffer_mb, std::int64_t tokens,
-                        const std::array<comm::Fact, kMore>& more) {
-  EpFacts<kMore> facts{{{"epWorldSize", a.ep_world_size},
-                        {"moeExpertNum", a.moe_expert_num},
-                        {"sharedExpertNum", a.shared_expert_num},
-                        {"sharedExpertRankNum", a.shared_expert_rank_num},
-                        {"expertShardType", a.expert_shard_type},
-                        {"globalBs", a.global_bs},
-                        {"BS (with globalBs 0)", a.global_bs == 0 ? tokens : 0},
-                        {"commAlg (as a number)", static_cast<std::int64_t>(algorithm)},
-                        {"zeroExpertNum", a.zero_expert_num},
-                        {"copyExpertNum", a.copy_expert_num},
-                        {"constExpertNum", a.const_expert_num},
-                        {"tpWorldSize", a.tp_world_size <= 1 ? 1 : a.tp_world_size},
-                        {"HCCL_BUFFSIZE", buffer_mb},
-                        {"the first version of the operator (1: yes)", a.first_version},
-                        {"shared-expert ranks (of elasticInfo)", members.layout.shared_ranks()},
-                        {"real experts (of elasticInfo)", members.layout.real_experts()}}};
-  for (std::size_t i = 0; i < kMore; ++i) facts[16 + i] = more[i];
-  return facts;
-}
+// What must be equal on all ranks: the facts of the operator's contract, and those that are no parameters.
+struct EpFacts {
+  std::array<comm::Fact, 32> items;
+  std::size_t count = 0;
+  std::span<const comm::Fact> all() const { return {items.data(), count}; }
+};
+EpFacts ep_facts(const contract::Contract& contract, const void* args, const EpMembers& members,
+                 std::int64_t buffer_mb);
 
 }  // namespace moeyard::ops

@@ -7,10 +7,13 @@
 
 #include "comm/registry.h"
 #include "contract/contract.h"
+#include "ops/dispatch/ep_group.h"
 #include "ops/dispatch/ep_layout.h"
 
 namespace moeyard::ops::ep_rules {
 
+using contract::Figure;
+using contract::figure;
 using contract::Rule;
 using contract::rule;
 using contract::Stage;
@@ -78,21 +81,28 @@ constexpr auto attribute_rules() {
               [](const A& a) { return a.ep_world_size >= 1; }),
       rule<A>(Stage::attributes, kHost, "epWorldSize", "be below 2^31",
               [](const A& a) { return a.ep_world_size <= kMaxInt32; }),
-      rule<A>(Stage::attributes, kA2, "epWorldSize",
-              "be in [1, 384], with more than 8 ranks a multiple of 8, and at most 64 with the hierarchy "
-              "algorithm",
-              [](const A& a) {
-                const std::int64_t w = a.ep_world_size;
-                return in_range(w, 1, 384) && (w <= 8 || w % 8 == 0) && (w <= 64 || !is_hierarchy(a));
-              }),
-      rule<A>(Stage::attributes, kA3, "epWorldSize",
-              "be in [2, 768], with commAlg hierarchy a multiple of 16 in [16, 256]",
-              [](const A& a) {
-                const std::int64_t w = a.ep_world_size;
-                return is_hierarchy(a) ? in_range(w, 16, 256) && w % 16 == 0 : in_range(w, 2, 768);
-              }),
-      rule<A>(Stage::attributes, k950, "epWorldSize", "be in [2, 1024]",
-              [](const A& a) { return in_range(a.ep_world_size, 2, 1024); }),
+      rule<A>(
+          Stage::attributes, kA2, "epWorldSize",
+          "be in [1, 384], with more than 8 ranks a multiple of 8, and at most 64 with the hierarchy "
+          "algorithm",
+          [](const A& a) {
+            const std::int64_t w = a.ep_world_size;
+            return in_range(w, 1, 384) && (w <= 8 || w % 8 == 0) && (w <= 64 || !is_hierarchy(a));
+          },
+          "make a communicator of one of these sizes, or set MOEYARD_SOC to the product that the program "
+          "runs on"),
+      rule<A>(
+          Stage::attributes, kA3, "epWorldSize",
+          "be in [2, 768], with commAlg hierarchy a multiple of 16 in [16, 256]",
+          [](const A& a) {
+            const std::int64_t w = a.ep_world_size;
+            return is_hierarchy(a) ? in_range(w, 16, 256) && w % 16 == 0 : in_range(w, 2, 768);
+          },
+          "make a communicator of one of these sizes, or pass another commAlg"),
+      rule<A>(
+          Stage::attributes, k950, "epWorldSize", "be in [2, 1024]",
+          [](const A& a) { return in_range(a.ep_world_size, 2, 1024); },
+          "make a communicator of one of these sizes"),
       rule<A>(Stage::attributes, kEverywhere, "epRankId", "be in [0, epWorldSize)",
               [](const A& a) { return in_range(a.ep_rank_id, 0, a.ep_world_size - 1); }),
       rule<A>(
@@ -127,9 +137,11 @@ constexpr auto attribute_rules() {
               [](const A& a) { return in_range(a.const_expert_num, 0, kMaxInt32 - 1); }),
       rule<A>(Stage::attributes, kEverywhere, "moeExpertNum", "be at least 1 and below 2^31 - 1",
               [](const A& a) { return in_range(a.moe_expert_num, 1, kMaxInt32 - 1); }),
-      rule<A>(Stage::attributes, kDevices, "moeExpertNum",
-              "be at most 1024, with the hierarchy algorithm at most 512",
-              [](const A& a) { return a.moe_expert_num <= (is_hierarchy(a) ? 512 : 1024); }),
+      rule<A>(
+          Stage::attributes, kDevices, "moeExpertNum",
+          "be at most 1024, with the hierarchy algorithm at most 512",
+          [](const A& a) { return a.moe_expert_num <= (is_hierarchy(a) ? 512 : 1024); },
+          "spread the experts over several groups, or use another algorithm"),
       rule<A>(Stage::attributes, kEverywhere, "moeExpertNum",
               "add up to less than 2^31 - 1 with zeroExpertNum, copyExpertNum and constExpertNum",
               [](const A& a) { return a.total_experts() < kMaxInt32; }),
@@ -154,9 +166,12 @@ constexpr auto attribute_rules() {
               [](const A& a) { return !is_hierarchy(a) || a.shared_expert_rank_num == 0; }),
       rule<A>(
           Stage::attributes, kMeshes, "moeExpertNum", "be a multiple of epWorldSize - sharedExpertRankNum",
-          [](const A& a) { return a.moe_expert_num % (a.ep_world_size - a.shared_expert_rank_num) == 0; }),
-      rule<A>(Stage::attributes, kA2, "moeExpertNum", "be a multiple of epWorldSize",
-              [](const A& a) { return a.moe_expert_num % a.ep_world_size == 0; }),
+          [](const A& a) { return a.moe_expert_num % (a.ep_world_size - a.shared_expert_rank_num) == 0; },
+          "add experts that no token goes to, or change the number of ranks"),
+      rule<A>(
+          Stage::attributes, kA2, "moeExpertNum", "be a multiple of epWorldSize",
+          [](const A& a) { return a.moe_expert_num % a.ep_world_size == 0; },
+          "add experts that no token goes to, or change the number of ranks"),
       rule<A>(Stage::attributes, kHost | kA3, "moeExpertNum",
               "be epWorldSize - sharedExpertRankNum, one for each rank, with tpWorldSize 2",
               [](const A& a) { return a.tp_world_size != 2 || EpLayout(a).width() == 1; }),
@@ -205,16 +220,21 @@ bool slots_can_be_numbered(const A& a) {
 template <class A>
 constexpr auto shape_rules() {
   return std::to_array<Rule>({
-      rule<A>(Stage::shapes, kA2, "BS", "be in [1, 256], with the hierarchy algorithm in [1, 512]",
-              [](const A& a) { return in_range(a.bs(), 1, is_hierarchy(a) ? 512 : 256); }),
-      rule<A>(Stage::shapes, kA3, "BS", "be in [1, 512], with fullmesh_v2 and hierarchy in [1, 256]",
-              [](const A& a) {
-                const CommAlg algorithm = algorithm_of(a);
-                const bool narrow = algorithm == CommAlg::hierarchy || algorithm == CommAlg::fullmesh_v2;
-                return in_range(a.bs(), 1, narrow ? 256 : 512);
-              }),
-      rule<A>(Stage::shapes, k950, "BS", "be in [1, 512]",
-              [](const A& a) { return in_range(a.bs(), 1, 512); }),
+      rule<A>(
+          Stage::shapes, kA2, "BS", "be in [1, 256], with the hierarchy algorithm in [1, 512]",
+          [](const A& a) { return in_range(a.bs(), 1, is_hierarchy(a) ? 512 : 256); },
+          "split the tokens over several calls"),
+      rule<A>(
+          Stage::shapes, kA3, "BS", "be in [1, 512], with fullmesh_v2 and hierarchy in [1, 256]",
+          [](const A& a) {
+            const CommAlg algorithm = algorithm_of(a);
+            const bool narrow = algorithm == CommAlg::hierarchy || algorithm == CommAlg::fullmesh_v2;
+            return in_range(a.bs(), 1, narrow ? 256 : 512);
+          },
+          "split the tokens over several calls"),
+      rule<A>(
+          Stage::shapes, k950, "BS", "be in [1, 512]", [](const A& a) { return in_range(a.bs(), 1, 512); },
+          "split the tokens over several calls"),
       rule<A>(Stage::shapes, kA2, "H", "be in (0, 10240] and a multiple of 32",
               [](const A& a) { return in_range(a.hidden(), 1, 10240) && a.hidden() % 32 == 0; }),
       rule<A>(Stage::shapes, kA3 | k950, "H",
@@ -229,10 +249,11 @@ constexpr auto shape_rules() {
               [](const A& a) {
                 return in_range(a.topk(), 1, algorithm_of(a) == CommAlg::fullmesh_v2 ? 12 : 16);
               }),
-      rule<A>(Stage::shapes, kEverywhere, "K",
-              "be at most the number of experts, moeExpertNum + zeroExpertNum + "
-              "copyExpertNum + constExpertNum",
-              [](const A& a) { return a.topk() <= a.total_experts(); }),
+      rule<A>(
+          Stage::shapes, kEverywhere, "K",
+          "be at most the number of experts, moeExpertNum + zeroExpertNum + "
+          "copyExpertNum + constExpertNum",
+          [](const A& a) { return a.topk() <= a.total_experts(); }, "route each token to fewer experts"),
       rule<A>(Stage::shapes, kA3, "globalBs", "be 0 or BS * epWorldSize with commAlg hierarchy",
               [](const A& a) { return !is_hierarchy(a) || a.global_bs <= a.bs() * a.ep_world_size; }),
       rule<A>(Stage::shapes, kA3, "xActiveMaskOptional", "have 1 dimension with commAlg hierarchy",
@@ -264,6 +285,67 @@ constexpr auto token_rules() {
           "be null where ranks have different BS (globalBs above BS * epWorldSize)",
           [](const A& a) { return !a.active_mask.present() || a.global_bs <= a.bs() * a.ep_world_size; },
           "give all ranks the same BS, or pass no mask"),
+  });
+}
+
+// What must be equal on all ranks.
+template <class A>
+constexpr auto shared_facts() {
+  return std::to_array<Figure>({
+      figure<A>("epWorldSize", {}, [](const A& a) { return a.ep_world_size; }),
+      figure<A>("moeExpertNum", {}, [](const A& a) { return a.moe_expert_num; }),
+      figure<A>("sharedExpertNum", {}, [](const A& a) { return a.shared_expert_num; }),
+      figure<A>("sharedExpertRankNum", {}, [](const A& a) { return a.shared_expert_rank_num; }),
+      figure<A>("expertShardType", {}, [](const A& a) { return a.expert_shard_type; }),
+      figure<A>("globalBs", {}, [](const A& a) { return a.global_bs; }),
+      figure<A>("BS (with globalBs 0)", "pass the largest BS of all ranks times epWorldSize as globalBs",
+                [](const A& a) { return a.global_bs == 0 ? a.bs() : 0; }),
+      figure<A>("commAlg (as a number)", {},
+                [](const A& a) { return static_cast<std::int64_t>(algorithm_of(a)); }),
+      figure<A>("zeroExpertNum", {}, [](const A& a) { return a.zero_expert_num; }),
+      figure<A>("copyExpertNum", {}, [](const A& a) { return a.copy_expert_num; }),
+      figure<A>("constExpertNum", {}, [](const A& a) { return a.const_expert_num; }),
+      figure<A>("tpWorldSize", {}, [](const A& a) { return a.tp_world_size <= 1 ? 1 : a.tp_world_size; }),
+      figure<A>("the first version of the operator (1: yes)", {},
+                [](const A& a) -> std::int64_t { return a.first_version; }),
+      figure<A>("K", {}, [](const A& a) { return a.topk(); }),
+      figure<A>("H", {}, [](const A& a) { return a.hidden(); }),
+  });
+}
+
+template <class A>
+constexpr auto dispatch_facts() {
+  return join(
+      shared_facts<A>(),
+      std::to_array<Figure>({
+          figure<A>("quantMode", {}, [](const A& a) { return a.quant_mode; }),
+          figure<A>("dtype of x (as a number)", {}, [](const A& a) -> std::int64_t { return a.x.dtype; }),
+          figure<A>("dtype of expandXOut (as a number)", {},
+                    [](const A& a) -> std::int64_t { return a.expand_x.dtype; }),
+          figure<A>("dtype of scalesOptional (as a number)", {},
+                    [](const A& a) -> std::int64_t {
+                      return a.scales_travel() ? a.scale_matrix().dtype : ACL_DT_UNDEFINED;
+                    }),
+          figure<A>("columns of scalesOptional", {},
+                    [](const A& a) { return a.scales_travel() ? a.scale_matrix().dim(1) : 0; }),
+      }));
+}
+
+template <class A>
+constexpr auto combine_facts() {
+  return join(shared_facts<A>(),
+              std::to_array<Figure>({
+                  figure<A>("commQuantMode", {}, [](const A& a) { return a.comm_quant_mode; }),
+                  figure<A>("dtype of expandX (as a number)", {},
+                            [](const A& a) -> std::int64_t { return a.expand_x.dtype; }),
+              }));
+}
+
+template <class A>
+constexpr auto shared_needs() {
+  return std::to_array<Figure>({
+      figure<A>("HCCL_BUFFSIZE", "MB of the window of the communicator, set before it is made",
+                [](const A& a) { return needed_window_mb(a, a.bs(), a.topk(), a.hidden()); }),
   });
 }
 

@@ -270,6 +270,11 @@ constexpr auto kCombineRules =
     join(null_rules<C>(), kCombineFirst, attribute_rules<C>(), first_rules<C>(), kCombineModes,
          group_rules<C>(), token_rules<C>(), sharding_rules<C>(), shape_rules<C>(), kCombineShapes);
 
+constexpr auto kDispatchFacts = dispatch_facts<D>();
+constexpr auto kCombineFacts = combine_facts<C>();
+constexpr auto kDispatchNeeds = shared_needs<D>();
+constexpr auto kCombineNeeds = shared_needs<C>();
+
 constexpr Codes kCodes = {.format = ACLNN_ERR_INNER_TILING_ERROR,
                           .shape = ACLNN_ERR_INNER_TILING_ERROR,
                           .rule = ACLNN_ERR_INNER_TILING_ERROR};
@@ -286,6 +291,8 @@ const Contract DispatchV1::kContract{{
     .params = kDispatchParams,
     .dims = kDispatchDims,
     .rules = kDispatchRules,
+    .needs = kDispatchNeeds,
+    .facts = kDispatchFacts,
 }};
 
 const Contract CombineV1::kContract{{
@@ -298,6 +305,8 @@ const Contract CombineV1::kContract{{
     .params = kCombineParams,
     .dims = kCombineDims,
     .rules = kCombineRules,
+    .needs = kCombineNeeds,
+    .facts = kCombineFacts,
 }};
 
 }  // namespace moeyard::ops

@@ -7,6 +7,7 @@
 #include <cstdlib>
 
 #include "base/settings.h"
+#include "contract/survey.h"
 
 namespace moeyard::contract {
 namespace {
@@ -56,6 +57,7 @@ constexpr Rule kRules[] = {
     rule<Args>(Stage::shapes, kA3, "x", "have an H of at least 16",
                [](const Args& a) { return a.x.dim(1) >= 16; }),
 };
+constexpr Figure kFacts[] = {figure<Args>("numExperts", {}, [](const Args& a) { return a.num_experts; })};
 const Contract kContract{{
     .name = "Example",
     .products = kHost | kA3,
@@ -63,6 +65,7 @@ const Contract kContract{{
     .params = kParams,
     .dims = kDims,
     .rules = kRules,
+    .facts = kFacts,
 }};
 
 TensorView tensor(aclDataType dtype, std::vector<std::int64_t> shape) {
@@ -235,6 +238,62 @@ TEST_F(CheckTest, AppliesAProductsRules) {
   expect(561002, "x is BF16[3,8] but must have an H of at least 16 (H = 8)");
   use_product("A2");
   expect(561003, "no kernel on this product: Example does not exist on A2");
+}
+
+std::vector<std::string> broken_of(const Survey& survey) {
+  std::vector<std::string> subjects;
+  for (const Survey::Broken& broken : survey.broken) subjects.emplace_back(broken.subject);
+  return subjects;
+}
+
+TEST_F(CheckTest, TellsASurveyAllThatIsBroken) {
+  Survey survey;
+  args.x.dtype = ACL_FLOAT;
+  args.ids.dtype = ACL_INT64;
+  args.num_experts = 0;  // a later stage
+  expect(161002, "x is FP32[3,8]");
+  EXPECT_EQ(survey.contract, &kContract);
+  EXPECT_EQ(broken_of(survey), (std::vector<std::string>{"x", "ids"}));
+  SetUp();
+  expect(561002, "numExperts is 0 but must be positive");
+  EXPECT_EQ(broken_of(survey), std::vector<std::string>{"numExperts"});
+  args.capacities.items = {1};
+  expect(561002, "capacities");
+  EXPECT_EQ(broken_of(survey), (std::vector<std::string>{"capacities", "numExperts"}));
+}
+
+TEST_F(CheckTest, EndsASurveyAtAProductWithoutTheOperator) {
+  Survey survey;
+  args = {};  // what no later check could take
+  use_product("A2");
+  expect(561003, "no kernel on this product");
+  EXPECT_EQ(broken_of(survey), std::vector<std::string>{"Example"});
+}
+
+TEST_F(CheckTest, TellsASurveySizes) {
+  Survey survey;
+  args.ids.shape[1] = 5;
+  args.rows = tensor(ACL_INT32, {40});
+  expect(561002, "yOut is BF16[6,8] but must have shape (>= T*K, H) with T = 3, K = 5, H = 8");
+  ASSERT_EQ(survey.outputs.size(), 2u);
+  EXPECT_EQ(survey.outputs[0].param->name, "yOut");
+  EXPECT_EQ(survey.outputs[0].shape[0].value, 15);
+  EXPECT_TRUE(survey.outputs[0].shape[0].at_least);
+  EXPECT_EQ(survey.outputs[0].shape[1].value, 8);
+  EXPECT_EQ(survey.outputs[1].shape[0].value, 40);
+  ASSERT_EQ(survey.dims.size(), 4u);
+  EXPECT_EQ(survey.dims[1].name, "K");
+  EXPECT_EQ(survey.dims[1].value, 5);
+  EXPECT_TRUE(survey.facts.empty());  // of intact calls only
+}
+
+TEST_F(CheckTest, TellsASurveyFacts) {
+  Survey survey;
+  EXPECT_TRUE(check(kContract, "aclnnExample", &args).ok());
+  EXPECT_TRUE(survey.broken.empty());
+  ASSERT_EQ(survey.facts.size(), 1u);
+  EXPECT_EQ(survey.facts[0].name, "numExperts");
+  EXPECT_EQ(survey.facts[0].value, 4);
 }
 
 }  // namespace
