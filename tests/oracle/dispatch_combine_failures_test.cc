@@ -181,6 +181,36 @@ TEST(DispatchFailures, LenientIgnoresBadIdsAndCountsMasks) {
   });
 }
 
+// M + 2 * globalBS * K * serverNum entries of epRecvCountsOut belong to dispatch with the hierarchy algorithm, no more.
+TEST(DispatchOutputs, OfTheHierarchyAlgorithmOnA2) {
+  if (!run_again_with("MOEYARD_SOC", "A2")) return;
+  const EpGroup group(16);
+  group.run([&](int rank, const Device& device) {
+    EpPart part(group, rank, {.tokens = 2, .topk = 2, .hidden = 32, .experts_per_rank = 1});
+    constexpr std::int64_t kCounts = 16, kTail = 2 * (2 * 16) * 2 * 2;
+    part.dispatch.algorithm = part.combine.algorithm = "hierarchy";
+    for (const std::int64_t size : {kCounts, kCounts + kTail - 1, kCounts + kTail, kCounts + kTail + 7}) {
+      const Tensor counts = Tensor::empty<std::int32_t>({size});
+      part.dispatch.counts = part.combine.counts = counts;
+      ASSERT_EQ(run(part.dispatch, device), 0) << recent_message();
+      const auto values = counts.values<std::int32_t>();
+      for (std::int64_t i = 0; i < size; ++i) {
+        const std::int32_t value = values[static_cast<std::size_t>(i)];
+        if (i < kCounts)
+          EXPECT_LE(value, 64);
+        else
+          EXPECT_EQ(value, i < kCounts + kTail ? 0 : 0x5A5A5A5A) << i;
+      }
+      ASSERT_EQ(run(part.combine, device), 0) << recent_message();
+      // The weight of each row that has arrived, and of no other.
+      const auto weights = part.expand_scales.values<std::uint32_t>();
+      const auto n = static_cast<std::size_t>(values[kCounts - 1]);
+      for (std::size_t i = 0; i < weights.size(); ++i)
+        EXPECT_EQ(weights[i], i < n ? 0x3F000000u : 0x5A5A5A5Au) << i;
+    }
+  });
+}
+
 // --- Ranks and streams -------------------------------------------------------------------------------------------------
 
 TEST(DispatchFailures, ARefusedRankDoesNotLeaveItsPeersWaiting) {

@@ -218,9 +218,9 @@ class DispatchCall {
     const std::int32_t* sums = plan_.recv_counts.in(workspace_);
     for (std::int64_t i = 0; i < local_experts_ * ranks; ++i)
       args_.ep_recv_counts.at<std::int32_t>(i) = sums[i];
-    if (plan_.zero_tail)
-      for (std::int64_t i = local_experts_ * ranks; i < args_.ep_recv_counts.dim(0); ++i)
-        args_.ep_recv_counts.at<std::int32_t>(i) = 0;
+    const std::int64_t counts = local_experts_ * ranks;
+    const std::int64_t end = std::min(counts + plan_.zero_tail, args_.ep_recv_counts.dim(0));
+    for (std::int64_t i = counts; i < end; ++i) args_.ep_recv_counts.at<std::int32_t>(i) = 0;
     std::int64_t before = 0;
     for (std::int64_t local = 0; local < local_experts_; ++local) {
       const std::int64_t sum = sums[local * ranks + ranks - 1];
@@ -261,6 +261,15 @@ class DispatchCall {
   std::array<comm::Exposed, 4> blocks_;  // peers read it until the last round
 };
 
+// What devices keep behind the counts with the hierarchy algorithm, for a combine of theirs; ours does not need it.
+std::int64_t zero_tail_of(const DispatchArgs& args, CommAlg algorithm) {
+  if (algorithm != CommAlg::hierarchy || product() == Product::host) return 0;
+  const std::int64_t all = args.global_bs != 0 ? args.global_bs : args.bs() * args.ep_world_size;
+  // globalBs may be anything: no tensor has more entries.
+  return 2 * std::min<std::int64_t>(all, INT32_MAX) * args.topk() *
+         std::max<std::int64_t>(args.ep_world_size / 8, 1);
+}
+
 // Rows that all the outputs of a receiver have room for.
 std::int64_t rows_that_fit(const DispatchArgs& args, bool triples) {
   std::int64_t rows = std::min<std::int64_t>(args.expand_x.dim(0), INT32_MAX);
@@ -283,7 +292,7 @@ Result<Dispatch::Plan> Dispatch::plan(const char* function, const Args& args) {
   plan.algorithm = algorithm_of(args);
   plan.policy = slot_policy();
   plan.triples = product() != Product::a2 && !args.first_version;
-  plan.zero_tail = plan.algorithm == CommAlg::hierarchy && product() != Product::host;
+  plan.zero_tail = zero_tail_of(args, plan.algorithm);
   plan.capacity = rows_that_fit(args, plan.triples);
 
   const EpLayout& layout = plan.layout;

@@ -67,7 +67,7 @@ struct Dispatch {
     CommAlg algorithm{};
     SlotPolicy policy{};
     bool triples = true;  // what assistInfo holds: triples of received rows, or indices of sent slots (A2)
-    bool zero_tail = false;
+    std::int64_t zero_tail = 0;    // entries behind the counts that are written as well
     std::int64_t capacity = 0;     // rows that the outputs have room for
     std::int64_t offer_bytes = 0;  // one DispatchOffer and its first rows
 
