@@ -34,7 +34,9 @@ extern "C" {
 //   constExpertAlpha1Optional, constExpertAlpha2Optional, constExpertVOptional   in   (constExpertNum, H)
 //   groupEp ... globalBs, commAlg, zeroExpertNum ...           as in dispatch
 //   outDtype, groupListType   ignored
-//   commQuantMode             0 (others not supported yet)
+//   commQuantMode             0; on A3, 950, host and with the hierarchy algorithm of A2 also 2, on 950 and host 3 and 4: y is what
+//                             is left of an expert's row behind communication as INT8 with a scale for 8 elements (2), or as
+//                             FP8 E5M2 (3) or E4M3 (4) with a power of two for 32
 //   xOut                      out     as expandX (BS, H)       rows of inactive tokens keep what they hold
 //
 // When it completes no rank reads this rank's expandX any more. Errors: as dispatch, but 161002 for a group's name

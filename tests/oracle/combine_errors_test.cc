@@ -222,13 +222,14 @@ TEST(CombineErrors, OnHost) {
   const Refusal<Call> table[] = {
       {"no ranks", kTiling, "epWorldSize is 0", [](Call& c) { c.ranks = 0; }},
       {"TP", kTiling, "groupTp is", [](Call& c) { c.tp_ranks = 2; }},
-      {"commQuantMode 2", kTiling, "not supported yet", [](Call& c) { c.quant_mode = 2; }},
-      {"commQuantMode 4", kTiling, "not supported yet", [](Call& c) { c.quant_mode = 4; }},
+      {"commQuantMode 1", kTiling, "commQuantMode is 1", [](Call& c) { c.quant_mode = 1; }},
+      {"commQuantMode 5", kTiling, "commQuantMode is 5", [](Call& c) { c.quant_mode = 5; }},
       {"ccu and performanceInfo", kNull, "performanceInfoOptional",
        [](Call& c) { c.algorithm = "ccu", c.performance = c.make(ACL_INT64, {2}); }},
   };
   const Calls calls({});
   calls.expect(table);
+  for (const int mode : {2, 3, 4}) calls.expect_accepted([&](Call& c) { c.quant_mode = mode; });
   calls.expect_accepted([](Call& c) { c.add_special(); });
   calls.expect_accepted([](Call& c) { c.weights = c.make(ACL_FLOAT, {0}); });
   calls.expect_accepted([](Call& c) { c.weights = c.make(ACL_FLOAT, {3, 0, 2}); });
@@ -245,7 +246,6 @@ TEST(CombineErrors, OnA3) {
       {"one rank", kTiling, "epWorldSize is 1", [](Call& c) { c.ranks = 1; }},
       {"empty expertScales", kTiling, "expertScales is", [](Call& c) { c.weights = c.make(ACL_FLOAT, {0}); }},
       {"commQuantMode 3", kTiling, "commQuantMode is 3", [](Call& c) { c.quant_mode = 3; }},
-      {"commQuantMode 2", kTiling, "not supported yet", [](Call& c) { c.quant_mode = 2; }},
       {"too many shared experts", kTiling, "sharedExpertNum is 5", [](Call& c) { c.shared = 5; }},
       {"H", kTiling, "H is 512",
        [](Call& c) {
@@ -257,6 +257,7 @@ TEST(CombineErrors, OnA3) {
   calls.expect(kNulls);
   calls.expect(kMeshOnly);
   calls.expect_accepted([](Call& c) { c.algorithm = "anything"; });
+  calls.expect_accepted([](Call& c) { c.quant_mode = 2; });
   const Refusal<Call> hierarchy[] = {
       {"expandScales", kTiling, "expandScalesOptional is null",
        [](Call& c) { c.algorithm = "hierarchy", c.expand_scales = nullptr; }},
@@ -269,12 +270,13 @@ TEST(CombineErrors, On950) {
   const Refusal<Call> table[] = {
       {"too many ranks", kTiling, "epWorldSize is 1025", [](Call& c) { c.ranks = 1025; }},
       {"TP", kTiling, "no TP domain", [](Call& c) { c.tp_ranks = 2; }},
-      {"commQuantMode 3", kTiling, "not supported yet", [](Call& c) { c.quant_mode = 3; }},
+      {"commQuantMode 1", kTiling, "commQuantMode is 1", [](Call& c) { c.quant_mode = 1; }},
   };
   const Calls calls({.hidden = 1024});
   calls.expect(table);
   calls.expect(kNulls);
   calls.expect(kMeshOnly);
+  for (const int mode : {2, 3, 4}) calls.expect_accepted([&](Call& c) { c.quant_mode = mode; });
   calls.expect_accepted([](Call& c) { c.weights = c.make(ACL_FLOAT, {0}); });
 }
 
@@ -304,6 +306,7 @@ TEST(CombineErrors, OnA2) {
   calls.expect_accepted([](Call& c) {
     c.expand_x = c.make(ACL_BF16, {1, 32}), c.assist = c.make(ACL_INT32, {6});
   });
+  Calls({.hidden = 32}, 16).expect_accepted([](Call& c) { c.algorithm = "hierarchy", c.quant_mode = 2; });
 }
 
 }  // namespace

@@ -344,6 +344,7 @@ TEST(Examples, QuantisedRows) {
 struct RowOfOne {
   std::vector<int> bits;
   std::vector<std::uint32_t> scales;
+  std::vector<int> bytes;  // of scales
 };
 RowOfOne row_of_one(std::int64_t mode, aclDataType to, const std::vector<float>& values,
                     const std::vector<float>& factors, std::vector<std::int64_t> shape_of_scales) {
@@ -355,7 +356,10 @@ RowOfOne row_of_one(std::int64_t mode, aclDataType to, const std::vector<float>&
     for (const float value : values) token.push_back(B16(value));
     const Tensor x = Tensor::of<B16>({1, hidden}, token), ids = Tensor::of<std::int32_t>({1, 1}, {0});
     const Tensor scales = Tensor::of<float>({static_cast<std::int64_t>(factors.size())}, factors);
-    const Tensor rows(to, {1, hidden}, 1), dynamic_scales = Tensor::empty<float>(std::move(shape_of_scales));
+    const bool in_blocks = mode == 4;
+    const Tensor rows = to == ACL_FLOAT4_E2M1 ? Tensor::packed(to, {1, hidden}) : Tensor(to, {1, hidden}, 1);
+    const Tensor dynamic_scales(in_blocks ? ACL_FLOAT8_E8M0 : ACL_FLOAT, std::move(shape_of_scales),
+                                in_blocks ? 1 : 4);
     const Tensor assist = Tensor::empty<std::int32_t>({128}), nums = Tensor::empty<std::int64_t>({1});
     const Tensor counts = Tensor::empty<std::int32_t>({1});
     DispatchParams p;
@@ -364,7 +368,9 @@ RowOfOne row_of_one(std::int64_t mode, aclDataType to, const std::vector<float>&
     p.expand_x = rows, p.dynamic_scales = dynamic_scales, p.assist = assist, p.nums = nums, p.counts = counts;
     EXPECT_EQ(oracle::run(p, device), 0) << recent_message();
     for (const std::uint8_t bits : rows.values<std::uint8_t>()) row.bits.push_back(bits);
-    row.scales = dynamic_scales.values<std::uint32_t>();
+    if (!in_blocks) row.scales = dynamic_scales.values<std::uint32_t>();
+    for (std::size_t i = 0; i < dynamic_scales.bytes(); ++i)
+      row.bytes.push_back(static_cast<unsigned char*>(dynamic_scales.memory())[i]);
   });
   return row;
 }
@@ -398,6 +404,54 @@ TEST(Examples, RowsInGroups) {
   EXPECT_EQ(row.bits[127], 0x76);  // 224
   EXPECT_EQ(row.bits[128], 0);
   EXPECT_EQ(row.bits[199], 0x7E);
+}
+
+// Scales are powers of two, for 32 elements each; an odd number of them is filled up with 0.
+TEST(Examples, RowsInBlocks) {
+  const RowOfOne plain = row_of_one(4, ACL_FLOAT8_E4M3FN, {1, -0.8125f, 7.5f, 0.01f, 448, 500}, {}, {1, 2});
+  EXPECT_THAT(plain.bits, ElementsAre(0x38, 0xB5, 0x4F, 0x05, 0x7E, 0x7E));  // 0.01 becomes 0.009765625
+  EXPECT_THAT(plain.bytes, ElementsAre(127, 0));
+  const RowOfOne scaled = row_of_one(4, ACL_FLOAT8_E4M3FN, {1, 1.9375f, -0.3f}, {}, {1, 1, 2});
+  EXPECT_THAT(scaled.bits, ElementsAre(0x78, 0x7E, 0xEA));  // 256, 496 as 448, -77 as -80
+  EXPECT_THAT(scaled.bytes, ElementsAre(119, 0));
+  const RowOfOne halves = row_of_one(4, ACL_FLOAT4_E2M1, {6, -0.5f, 1.5f, 0}, {}, {1, 2});
+  EXPECT_THAT(halves.bits, ElementsAre(0x97, 0x03));
+  EXPECT_THAT(halves.bytes, ElementsAre(127, 0));
+}
+
+TEST(Examples, RowsOfHifloat8) {
+  const std::vector<float> token{1, -2.5f, 0.3125f, 3};
+  EXPECT_THAT(row_of_one(0, ACL_HIFLOAT8, token, {}, {1}).bits, ElementsAre(0x08, 0x92, 0x32, 0x14));
+  // 40; -100 goes to -96; 12.5 and 120 lie in the middle between two numbers and go to 13 and 128.
+  EXPECT_THAT(row_of_one(1, ACL_HIFLOAT8, token, {40}, {1}).bits, ElementsAre(0x45, 0xCA, 0x2D, 0x4C));
+}
+
+// xOut is what communication leaves of the one expert's row.
+TEST(Examples, QuantisedCommunication) {
+  const auto left = [](std::int64_t mode, const std::vector<float>& values) {
+    std::vector<float> sums;
+    const EpGroup group(1);
+    group.run([&](int, const Device& device) {
+      const auto hidden = static_cast<std::int64_t>(values.size());
+      std::vector<B16> row;
+      for (const float value : values) row.push_back(B16(value));
+      CombineParams p;
+      const Tensor expand_x = Tensor::of<B16>({1, hidden}, row), out = Tensor::empty<B16>({1, hidden});
+      const Tensor ids = Tensor::of<std::int32_t>({1, 1}, {0}), counts = Tensor::of<std::int32_t>({1}, {1});
+      const Tensor assist = Tensor::of<std::int32_t>({128}, std::vector<std::int32_t>(128, 0));
+      const Tensor weights = Tensor::of<float>({1, 1}, {1});
+      p.group = group.name(), p.ranks = 1, p.experts = 1, p.quant_mode = mode;
+      p.expand_x = expand_x, p.ids = ids, p.assist = assist, p.counts = counts, p.weights = weights,
+      p.out = out;
+      EXPECT_EQ(oracle::run(p, device), 0) << recent_message();
+      for (const B16 value : out.values<B16>()) sums.push_back(widen(value));
+    });
+    return sums;
+  };
+  EXPECT_THAT(left(2, {1, -2, .5f, .25f, 3, -.75f, 0, 1.5f}),
+              ElementsAre(0.99609375f, -2.015625f, 0.498046875f, 0.259765625f, 3, -0.7578125f, 0, 1.515625f));
+  EXPECT_THAT(left(4, {1, 1.9375f, -0.3f}), ElementsAre(1, 1.75f, -0.3125f));
+  EXPECT_THAT(left(3, {1, -1.125f, 0.0625f, 1.875f}), ElementsAre(1, -1, 0.0625f, 1.75f));
 }
 
 }  // namespace

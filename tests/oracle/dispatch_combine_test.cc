@@ -65,6 +65,8 @@ EpShape draw_shape(int ranks, std::mt19937& random) {
   constexpr int kWidths[] = {1, 3, 8, 31, 64, 129, 257};
   shape.hidden = kWidths[below(random, 7)];
   draw_quantisation(shape, random);
+  constexpr int kCommModes[] = {0, 0, 0, 2, 3, 4};
+  shape.comm_mode = kCommModes[below(random, 6)];
   return shape;
 }
 
@@ -136,6 +138,7 @@ TEST(RandomProblems, MatchThePlainLoopsOnA2) {
         shape.factors = Factors::of_experts;
       if (shape.quantised.mode == 0 && !hierarchy && below(random, 2) == 0)
         shape.quantised = {0, ACL_INT32, true, ACL_FLOAT, 0};
+      if (hierarchy && below(random, 2) == 0) shape.comm_mode = 2;
       EpRoundTrip<B16>(shape, std::vector<int>(static_cast<std::size_t>(ranks), 1 + below(random, 9)),
                        hierarchy ? 0 : below(random, 3), of, options)
           .check(group);
@@ -213,6 +216,19 @@ TEST(DispatchCombine, EveryQuantisation) {
         EpRoundTrip<B16>(shape, {4, 4, 4}, 0, 9).check(group);
         EpRoundTrip<F16>(shape, {4, 4, 4}, 2, 10).check(group);
       }
+    }
+}
+
+TEST(DispatchCombine, EveryQuantisedCommunication) {
+  const EpGroup group(3);
+  for (const int mode : {2, 3, 4})
+    for (const int hidden : {1, 8, 37, 128, 2100}) {
+      EpShape shape = plain(3, 6, 3, hidden);
+      shape.comm_mode = mode;
+      shape.copy = 1, shape.constant = 1;
+      EpRoundTrip<B16>(shape, {4, 4, 4}, 2, 11).check(group);
+      shape.shared = 1, shape.shared_ranks = 1;
+      EpRoundTrip<F16>(shape, {4, 4, 4}, 0, 12).check(group);
     }
 }
 

@@ -2,26 +2,18 @@
 #include "kernels/mx.inl"
 #include "kernels/rounding.inl"
 #include "kernels/streams.inl"
+#include "kernels/widen.inl"
 
 // Elements that are quantised before they are copied to their places: two pages of fp32 and one of codes stay in the nearest
 // cache, and every place is written in runs.
 inline constexpr std::int64_t kChunk = 4096;
 
-template <class T>
-void widen(const T* from, std::int64_t count, float* to) {
-  const hn::ScalableTag<float> d;
-  const auto lanes = static_cast<std::int64_t>(hn::Lanes(d));
-  std::int64_t i = 0;
-  for (; i + lanes <= count; i += lanes) hn::StoreU(load_float(d, from + i), d, to + i);
-  for (; i < count; ++i) to[i] = to_float(from[i]);
-}
-
 const float* widened(const MxRows& p, const std::byte* row, Range elements, float* to) {
   if (p.dtype == ACL_FLOAT) return reinterpret_cast<const float*>(row) + elements.begin;
   if (p.dtype == ACL_BF16)
-    widen(reinterpret_cast<const Bf16*>(row) + elements.begin, elements.size(), to);
+    widen_row(reinterpret_cast<const Bf16*>(row) + elements.begin, elements.size(), to);
   else
-    widen(reinterpret_cast<const Fp16*>(row) + elements.begin, elements.size(), to);
+    widen_row(reinterpret_cast<const Fp16*>(row) + elements.begin, elements.size(), to);
   return to;
 }
 

@@ -16,6 +16,7 @@ struct Term {
   const std::byte* row;
   const std::byte* mix;
   float weight, row_share, mix_share;
+  bool travelled = false;  // the row comes from another rank: see quantized_sum
 };
 
 // Adds up rows with weights:

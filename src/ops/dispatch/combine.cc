@@ -285,7 +285,7 @@ class CombineCall {
       if (plan_.targets.in(workspace_)[s].destination >= 0) {
         const std::byte* row = row_of_slot(t, j);
         if (row == nullptr) return s;
-        *term++ = {row, nullptr, weight, 1, 0};
+        *term++ = {row, nullptr, weight, 1, 0, true};
       } else if (j < args_.topk() && slots_.slot_active(t, j)) {
         term += special_term(t, slots_.id(t, j), weight, term);
       }
@@ -352,6 +352,8 @@ class CombineCall {
                  [&](Range tokens) {
                    if (args_.normalises())
                      plan_.norm.run(args_, sums, out, tokens, workspace_);
+                   else if (plan_.quantized_sum != nullptr)
+                     plan_.quantized_sum({sums, plan_.quant}, tokens);
                    else
                      plan_.weighted_sum(sums, tokens);
                  });
@@ -369,9 +371,16 @@ class CombineCall {
   std::array<comm::Exposed, 2> blocks_;  // peers read it until the last round
 };
 
+kernels::CommQuant quant_of(std::int64_t mode) {
+  using kernels::CommQuant;
+  return mode == 2 ? CommQuant::int8 : mode == 3 ? CommQuant::e5m2 : CommQuant::e4m3;
+}
+
 }  // namespace
 
-std::string Combine::Plan::describe() const { return fmt::format("{} ranks", layout.ranks()); }
+std::string Combine::Plan::describe() const {
+  return fmt::format("{} ranks{}", layout.ranks(), quantized_sum != nullptr ? ", quantised on the way" : "");
+}
 
 Result<Combine::Plan> Combine::plan(const char* function, const Args& args) {
   Plan plan{EpLayout(args)};
@@ -381,6 +390,10 @@ Result<Combine::Plan> Combine::plan(const char* function, const Args& args) {
   plan.policy = slot_policy();
   plan.triples = product() != Product::a2 && !args.first_version;
   plan.weighted_sum = kernels::weighted_sum_variants().front().run;
+  if (args.comm_quant_mode != 0) {
+    plan.quantized_sum = kernels::quantized_sum_variants().front().run;
+    plan.quant = quant_of(args.comm_quant_mode);
+  }
 
   const EpLayout& layout = plan.layout;
   const std::int64_t slots = args.bs() * (args.topk() + layout.shared_experts());

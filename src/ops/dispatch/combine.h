@@ -2,6 +2,7 @@
 #pragma once
 #include "comm/group.h"
 #include "executor/call.h"
+#include "kernels/quantized_sum/quantized_sum.h"
 #include "kernels/weighted_sum/weighted_sum.h"
 #include "ops/dense_rows.h"
 #include "ops/dispatch/ep_layout.h"
@@ -61,6 +62,8 @@ struct Combine {
     bool triples = true;  // what assistInfo holds: triples of received rows, or indices of sent slots (A2)
     std::int64_t offer_bytes = 0;
     kernels::WeightedSumFn weighted_sum = nullptr;
+    kernels::QuantizedSumFn quantized_sum = nullptr;  // with commQuantMode
+    kernels::CommQuant quant{};
 
     DenseRows expand_x, shared_expert_x, ori_x, const_alpha1, const_alpha2, const_v, x_out;
     Part<Target> targets;            // [BS * slots per token]

@@ -62,7 +62,8 @@ constexpr Param kParams[] = {
     attribute<&A::global_bs>("globalBs",
                              "0: all ranks have the same BS; else the largest BS times epWorldSize"),
     attribute<&A::out_dtype>("outDtype", "reserved, ignored"),
-    attribute<&A::comm_quant_mode>("commQuantMode", "0: rows travel as they are"),
+    attribute<&A::comm_quant_mode>("commQuantMode",
+                                   "0: rows travel as they are; 2: as INT8, 3 and 4: as MXFP8"),
     attribute<&A::group_list_type>("groupListType", "reserved, ignored"),
     attribute<&A::comm_alg>("commAlg", "schedule; never changes results"),
     attribute<&A::zero_expert_num>("zeroExpertNum", "experts that contribute nothing"),
@@ -116,9 +117,6 @@ constexpr auto kAttributeRules = std::to_array<Rule>({
             [](const A& a) { return a.comm_quant_mode == 0 || a.comm_quant_mode == 2; }),
     rule<A>(Stage::attributes, kHost | k950, "commQuantMode", "be 0, 2, 3 or 4",
             [](const A& a) { return a.comm_quant_mode == 0 || in_range(a.comm_quant_mode, 2, 4); }),
-    rule<A>(
-        Stage::attributes, kEverywhere, "commQuantMode", "be 0, as quantised rows are not supported yet",
-        [](const A& a) { return a.comm_quant_mode == 0; }, "pass 0, which is exact"),
     rule<A>(Stage::attributes, kA2, "commAlg", "be empty, 0, fullmesh or hierarchy with more than 8 ranks",
             [](const A& a) {
               const std::string& n = a.comm_alg;
