@@ -47,6 +47,16 @@ typedef enum MoeyardAtbOperation {
   /* integers: inputs added to the first; outputs: normalised [, integers[1]: the sum] [, integers[2]: 1 / root mean square].
    * numbers: epsilon, what is added to gamma. gamma is the last input. */
   MOEYARD_ATB_RMS_NORM,
+  /* x, weight [, bias or what is added]. integers: whether x is transposed, weight is, 0 nothing, 1 a bias or 2 a tensor is
+   * added, whether dimension 1 of x numbers the products instead of dimension 0. */
+  MOEYARD_ATB_LINEAR,
+  /* experts, slots -> tokens, cumulative counts, slots in order [, rows of the list]. integers: slots per token, experts.
+   * list: the experts whose rows come first. */
+  MOEYARD_ATB_GATING,
+  /* integers: groups, those that stay, how many of a group's scores add up. */
+  MOEYARD_ATB_GROUP_TOP_K,
+  /* integers: the same three, experts per token, whether to normalise, whether there is a mapping. numbers[0]: scale. */
+  MOEYARD_ATB_FUSED_ADD_TOP_K_DIV,
   MOEYARD_ATB_OPERATIONS /* their number */
 } MoeyardAtbOperation;
 
@@ -65,6 +75,8 @@ typedef struct MoeyardAtbCall {
   const MoeyardAtbTensor* tensors; /* inputs, then outputs */
   int64_t integers[16];            /* attributes, as the operation defines them */
   double numbers[4];
+  const int32_t* list;
+  int64_t list_size;
 } MoeyardAtbCall;
 
 /* Bytes of workspace that the call needs; addresses do not matter. */

@@ -10,7 +10,6 @@ namespace moeyard::atb_layer {
 namespace infer = atb::infer;
 namespace train = atb::train;
 template struct Exported<
-    infer::LinearParam, infer::GatingParam, infer::GroupTopkParam, infer::FusedAddTopkDivParam,
     infer::GroupedMatmulInplaceAddParam, infer::GroupedMatmulWithRoutingParam, infer::SortParam,
     infer::LayerNormParam, infer::CumsumParam, infer::ReduceParam, infer::OnehotParam, infer::IndexAddParam,
     infer::ScatterElementsV2Param, infer::SwigluQuantParam, infer::AllReduceParam, infer::AllGatherParam,

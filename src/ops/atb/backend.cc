@@ -30,7 +30,7 @@ constexpr std::int64_t kTinyElements = 4096;
 const Entry& entry_of(MoeyardAtbOperation operation) {
   static const auto* table = [] {
     auto* made = new std::array<Entry, MOEYARD_ATB_OPERATIONS>();
-    for (const auto& part : {elementwise(), moves(), norms()})
+    for (const auto& part : {elementwise(), moves(), norms(), linear(), gating()})
       for (const Entry& entry : part) (*made)[static_cast<std::size_t>(entry.operation)] = entry;
     return made;
   }();
@@ -53,7 +53,7 @@ TensorView view_of(const MoeyardAtbTensor& tensor) {
 }
 
 Call copy_of(const MoeyardAtbCall& call) {
-  Call copy{call.name, call.operation, {}, {}, {}};
+  Call copy{call.name, call.operation, {}, {}, {}, {call.list, call.list + call.list_size}};
   std::copy(std::begin(call.integers), std::end(call.integers), copy.integers.begin());
   std::copy(std::begin(call.numbers), std::end(call.numbers), copy.numbers.begin());
   copy.tensors.reserve(static_cast<std::size_t>(call.tensor_count));

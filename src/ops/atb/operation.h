@@ -20,6 +20,7 @@ struct Call {
   std::vector<TensorView> tensors;  // inputs, then outputs
   std::array<std::int64_t, 16> integers;
   std::array<double, 4> numbers;
+  std::vector<std::int32_t> list;
 
   const TensorView& operator[](std::size_t i) const { return tensors[i]; }
   const TensorView& last() const { return tensors.back(); }
@@ -37,5 +38,7 @@ struct Entry {
 std::span<const Entry> elementwise();
 std::span<const Entry> moves();
 std::span<const Entry> norms();
+std::span<const Entry> linear();
+std::span<const Entry> gating();
 
 }  // namespace moeyard::ops::atb
