@@ -20,6 +20,9 @@ LogLevel configured_level() {
     constexpr std::string_view names[] = {"debug", "plan", "info", "warning", "error", "off"};
     for (int i = 0; i < static_cast<int>(std::size(names)); ++i)
       if (names[i] == own) return static_cast<LogLevel>(i);
+    log_line(LogLevel::error,
+             fmt::format(
+                 "MOEYARD_LOG={} is not one of debug, plan, info, warning, error, off; it is not used", own));
   }
   if (const char* ascend = std::getenv("ASCEND_GLOBAL_LOG_LEVEL"); is_set(ascend)) {
     constexpr LogLevel levels[] = {LogLevel::debug, LogLevel::info, LogLevel::warning, LogLevel::error,

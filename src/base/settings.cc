@@ -28,7 +28,8 @@ constexpr Setting kSettings[] = {
     {"MOEYARD_THREADS", "", "threads for row loops; default: the cores of this machine"},
     {"MOEYARD_LOG", "",
      "debug, plan, info, warning, error or off; default: from ASCEND_GLOBAL_LOG_LEVEL, else error"},
-    {"MOEYARD_TRACE", "", "has no effect yet; a file for a Chrome trace of all operators"},
+    {"MOEYARD_TRACE", "",
+     "file for a Chrome trace of operators, waits and copies; %p stands for the process"},
     {"MOEYARD_DUMP", "", "has no effect yet; a folder for the inputs and outputs of every operator call"},
     {"MOEYARD_SHARED_MEMORY", "0",
      "1 makes device memory shareable with other processes from the start, not from the first communicator "
@@ -83,6 +84,7 @@ Product read_product() {
 
 Settings read_settings() {
   Settings read{};
+  log_enabled(LogLevel::error);  // reads MOEYARD_LOG, and says so if that cannot be used
   read.devices = static_cast<int>(*integer("MOEYARD_DEVICES", 1, 1024));
   read.product = read_product();
   read.soc_name = text_of("MOEYARD_SOC_NAME");

@@ -8,6 +8,7 @@
 
 #include "base/deadline.h"
 #include "base/errors.h"
+#include "base/trace.h"
 #include "runtime/stop_signal.h"
 
 namespace moeyard::comm {
@@ -125,7 +126,11 @@ Status Exchange::meet(const Posting& posting) {
     return fail(stream_error::kInternal, TextCode::internal,
                 "{}: a round after the end of the exchange; please report it", *operator_name_);
   if (state_.value == State::submitted) MOEYARD_TRY(group().await_turn(turn_, *operator_name_, timeout_));
-  Status met = transport_->meet(Visit{operator_name_, rounds_++, posting}, timeout_);
+  Status met;
+  {
+    const TraceSpan span("wait", "wait for peers");
+    met = transport_->meet(Visit{operator_name_, rounds_++, posting}, timeout_);
+  }
   if (!met.ok()) {
     end();
     return met;

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/settings.h"
+#include "base/trace.h"
 #include "runtime/block_map.h"
 #include "runtime/memory.h"
 
@@ -247,6 +248,7 @@ void free_executor(aclOpExecutor* executor) {
 
 aclnnStatus run_call(const char* function, void* workspace, std::uint64_t workspace_size,
                      aclOpExecutor* executor, aclrtStream stream) noexcept {
+  const TraceSpan span("phase two", function);
   return c_boundary<AclnnApi, aclnnStatus>(function, [&]() -> Status {
     if (executor == nullptr)
       return fail(ACLNN_ERR_PARAM_NULLPTR, TextCode::operator_parameter,

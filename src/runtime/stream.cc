@@ -8,6 +8,7 @@
 
 #include "base/boundary.h"
 #include "base/log.h"
+#include "base/trace.h"
 #include "runtime/exception.h"
 #include "runtime/options.h"
 #include "runtime/stop_signal.h"
@@ -183,7 +184,11 @@ Status Stream::execute(Task& task, std::uint64_t position) noexcept {
   const std::chrono::microseconds limit =
       task.is_operator ? operator_timeout() : std::chrono::microseconds(0);
   const auto begin = limit.count() != 0 ? Clock::now() : Clock::time_point();
-  Status status = run_guarded(task);
+  Status status;
+  {
+    const TraceSpan span("stream", task.name);
+    status = run_guarded(task);
+  }
   if (limit.count() != 0 && status.ok()) {
     const auto took = std::chrono::duration_cast<std::chrono::microseconds>(Clock::now() - begin);
     if (took > limit) status = past_own_timeout(task.name, took, limit);
@@ -221,6 +226,7 @@ void Stream::poll(std::unique_lock<std::mutex>& lock) {
 }
 
 void Stream::work() {
+  if (tracing()) name_trace_thread(fmt::format("device {}, stream {}", device(), id_));
   awake_workers.fetch_add(1, std::memory_order_relaxed);
   std::unique_lock lock(mutex_);
   for (;;) {

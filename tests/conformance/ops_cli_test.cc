@@ -1,8 +1,15 @@
 // Moeyard. SPDX-License-Identifier: Apache-2.0
 //
-// The programs `moeyard ops` and `moeyard explain`.
+// The programs `moeyard ops`, `moeyard explain` and `moeyard env`; what MOEYARD_TRACE writes.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <set>
 
 #include "support/program.h"
 
@@ -55,6 +62,62 @@ TEST(Explain, RefusesWhatItDoesNotKnow) {
   const Outcome parameter = moeyard_program({"explain", "MoeUpdateExpert", "epWorldSize"});
   EXPECT_EQ(parameter.code, 2);
   EXPECT_THAT(parameter.text, HasSubstr("its parameters are expertIds, eplbTable"));
+}
+
+TEST(Env, ListsSettingsAndVariablesOfHccl) {
+  const Outcome outcome = moeyard::test::run_program(MOEYARD_CLI, {"env"}, "MOEYARD_SOC=A3 HCCL_BUFFSIZE=64");
+  EXPECT_EQ(outcome.code, 0) << outcome.text;
+  EXPECT_THAT(outcome.text, testing::ContainsRegex("MOEYARD_SOC +A3 +environment +host"));
+  EXPECT_THAT(outcome.text, testing::ContainsRegex("HCCL_BUFFSIZE +64 +environment +200"));
+  EXPECT_THAT(outcome.text, testing::ContainsRegex("HCCL_CONNECT_TIMEOUT +120 +default +120"));
+}
+
+TEST(Env, NamesWhatIsMisspelt) {
+  const auto env = [](const char* environment) {
+    return moeyard::test::run_program(MOEYARD_CLI, {"env"}, environment);
+  };
+  EXPECT_THAT(env("MOEYARD_SOCK=A3").text, HasSubstr("MOEYARD_SOCK is set but is no setting of Moeyard"));
+  EXPECT_THAT(env("MOEYARD_LOG=debgu").text, HasSubstr("MOEYARD_LOG=debgu is not one of debug, plan"));
+  EXPECT_EQ(env("HCCL_BUFFSIZE=many").code, 2);
+  const std::string data = MOEYARD_TEST_DATA;
+  const Outcome run = moeyard::test::run_program(
+      MOEYARD_CLI,
+      {"run", "--model", data + "/mixtral", "--layer", "1", "--input", data + "/mixtral/hidden.safetensors"},
+      "MOEYARD_TARGET=AVX9");
+  EXPECT_THAT(run.text, HasSubstr("MOEYARD_TARGET=AVX9 is no SIMD target of this machine, which has"));
+}
+
+TEST(Trace, ShowsOperatorsAndWaits) {
+  const std::filesystem::path path =
+      std::filesystem::temp_directory_path() / ("trace_" + std::to_string(getpid()));
+  const std::string data = MOEYARD_TEST_DATA;
+  const Outcome run =
+      moeyard::test::run_program(MOEYARD_CLI,
+                                 {"run", "--model", data + "/mixtral", "--layer", "1", "--input",
+                                  data + "/mixtral/hidden.safetensors", "--ranks", "2"},
+                                 "MOEYARD_TRACE=" + path.string());
+  EXPECT_EQ(run.code, 0) << run.text;
+  std::ifstream file(path);
+  const auto trace = nlohmann::json::parse(file);
+  std::set<std::pair<std::string, std::string>> seen;
+  std::set<std::string> threads;
+  for (const auto& event : trace["traceEvents"]) {
+    if (event["ph"] == "M") threads.insert(event["args"]["name"]);
+    if (event["ph"] != "X") continue;
+    EXPECT_GE(event["dur"].get<double>(), 0);
+    seen.emplace(event["cat"], event["name"].get<std::string>());
+  }
+  EXPECT_TRUE(seen.contains({"wait", "wait for peers"}));
+  const auto has = [&](const std::string& category, const std::string& part) {
+    return std::any_of(seen.begin(), seen.end(), [&](const auto& event) {
+      return event.first == category && event.second.find(part) != std::string::npos;
+    });
+  };
+  EXPECT_TRUE(has("phase two", "Dispatch"));
+  EXPECT_TRUE(has("stream", "Dispatch"));
+  EXPECT_TRUE(std::any_of(threads.begin(), threads.end(),
+                          [](const std::string& name) { return name.find("device 1, stream") == 0; }));
+  std::filesystem::remove(path);
 }
 
 }  // namespace

@@ -1,0 +1,144 @@
+// Moeyard. SPDX-License-Identifier: Apache-2.0
+#include "base/trace.h"
+
+#include <fmt/format.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "base/log.h"
+#include "base/settings.h"
+
+namespace moeyard {
+namespace {
+
+constexpr std::size_t kMostEvents = 1 << 20;  // of a thread; what comes later is counted only
+
+struct Event {
+  const char* category;
+  std::string name;
+  std::int64_t began_ns, ended_ns;
+};
+
+// Filled by its thread, read when the file is written.
+struct Buffer {
+  const long thread = ::syscall(SYS_gettid);
+  std::mutex mutex;
+  std::string name = "host thread";
+  std::vector<Event> events;
+  std::size_t dropped = 0;
+};
+
+struct Trace {
+  std::mutex mutex;
+  std::vector<std::shared_ptr<Buffer>> buffers;
+};
+
+// Kept, as threads may outlive static objects.
+Trace& trace() {
+  static auto* made = new Trace;
+  return *made;
+}
+
+std::int64_t now_ns() {
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(
+             std::chrono::steady_clock::now().time_since_epoch())
+      .count();
+}
+
+Buffer& buffer() {
+  thread_local const std::shared_ptr<Buffer> mine = [] {
+    static const bool at_exit = std::atexit(write_trace) == 0;
+    static_cast<void>(at_exit);
+    auto made = std::make_shared<Buffer>();
+    const std::lock_guard lock(trace().mutex);
+    trace().buffers.push_back(made);
+    return made;
+  }();
+  return *mine;
+}
+
+// %p stands for the process, for programs of several.
+std::string file_name() {
+  std::string name = settings().trace;
+  for (std::size_t at; (at = name.find("%p")) != std::string::npos;)
+    name.replace(at, 2, std::to_string(::getpid()));
+  return name;
+}
+
+std::string in_json(std::string_view text) {
+  std::string made;
+  for (const char c : text) made += c == '"' || c == '\\' || static_cast<unsigned char>(c) < 0x20 ? '?' : c;
+  return made;
+}
+
+void write_buffer(std::FILE* file, Buffer& buffer, bool& first) {
+  const std::lock_guard lock(buffer.mutex);
+  fmt::print(file,
+             "{}{{\"ph\":\"M\",\"name\":\"thread_name\",\"pid\":{},\"tid\":{},\"args\":{{\"name\":\"{}\"}}}}",
+             first ? "" : ",\n", ::getpid(), buffer.thread, in_json(buffer.name));
+  first = false;
+  for (const Event& event : buffer.events)
+    fmt::print(file,
+               ",\n{{\"ph\":\"X\",\"cat\":\"{}\",\"name\":\"{}\",\"pid\":{},\"tid\":{},\"ts\":{:.3f},\"dur\":"
+               "{:.3f}}}",
+               event.category, in_json(event.name), ::getpid(), buffer.thread,
+               static_cast<double>(event.began_ns) * 1e-3,
+               static_cast<double>(event.ended_ns - event.began_ns) * 1e-3);
+  if (buffer.dropped > 0)
+    log_warning("MOEYARD_TRACE: {} events of {} were left out", buffer.dropped, buffer.name);
+}
+
+}  // namespace
+
+bool detail::trace_is_wanted() { return !settings().trace.empty(); }
+
+void TraceSpan::begin(const char* category, std::string_view name) {
+  category_ = category;
+  name_ = name;
+  began_ns_ = now_ns();
+}
+
+void TraceSpan::end() noexcept {
+  const std::int64_t ended_ns = now_ns();
+  try {
+    Buffer& mine = buffer();
+    const std::lock_guard lock(mine.mutex);
+    if (mine.events.size() < kMostEvents)
+      mine.events.push_back({category_, std::string(name_), began_ns_, ended_ns});
+    else
+      ++mine.dropped;
+  } catch (...) {  // out of memory: the picture lacks a bar
+  }
+}
+
+void name_trace_thread(const std::string& name) {
+  if (!tracing()) return;
+  Buffer& mine = buffer();
+  const std::lock_guard lock(mine.mutex);
+  mine.name = name;
+}
+
+void write_trace() {
+  if (!tracing()) return;
+  const std::string name = file_name();
+  std::FILE* file = std::fopen(name.c_str(), "w");
+  if (file == nullptr) {
+    log_error("MOEYARD_TRACE={}: the file cannot be written", name);
+    return;
+  }
+  std::fputs("{\"displayTimeUnit\":\"ns\",\"traceEvents\":[\n", file);
+  const std::lock_guard lock(trace().mutex);
+  bool first = true;
+  for (const auto& one : trace().buffers) write_buffer(file, *one, first);
+  std::fputs("\n]}\n", file);
+  if (std::fclose(file) != 0) log_error("MOEYARD_TRACE={}: the file cannot be written", name);
+}
+
+}  // namespace moeyard

@@ -1,0 +1,50 @@
+// Moeyard. SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace moeyard {
+
+// A record of what threads did when, written to the file MOEYARD_TRACE at the end of the process in the format of
+// Chrome's trace viewer, which Perfetto and other viewers read. Without that variable a span costs one test of a flag.
+
+namespace detail {
+bool trace_is_wanted();
+}
+inline bool tracing() {
+  static const bool wanted = detail::trace_is_wanted();
+  return wanted;
+}
+
+// One bar in the picture: from here to the end of the block.
+class TraceSpan {
+ public:
+  // The category is a literal: "phase two", "stream", "wait".
+  TraceSpan(const char* category, std::string_view name) {
+    if (tracing()) [[unlikely]]
+      begin(category, name);
+  }
+  ~TraceSpan() {
+    if (category_ != nullptr) [[unlikely]]
+      end();
+  }
+  TraceSpan(const TraceSpan&) = delete;
+  TraceSpan& operator=(const TraceSpan&) = delete;
+
+ private:
+  void begin(const char* category, std::string_view name);
+  void end() noexcept;
+
+  const char* category_ = nullptr;
+  std::string_view name_;
+  std::int64_t began_ns_ = 0;
+};
+
+// What the picture calls the calling thread; "host thread" without it.
+void name_trace_thread(const std::string& name);
+
+// Writes what has been recorded so far; at the end of the process it happens by itself.
+void write_trace();
+
+}  // namespace moeyard
