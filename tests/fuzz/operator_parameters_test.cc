@@ -8,7 +8,7 @@
 #include "aclnnop/aclnn_moe_gating_top_k_v2.h"
 #include "aclnnop/aclnn_moe_update_expert.h"
 #include "fuzz/random_call.h"
-#include "oracle/ep_calls.h"
+#include "oracle/ep_versions.h"
 
 namespace oracle {
 namespace {
@@ -134,17 +134,42 @@ std::vector<std::int64_t> good_numbers(int ranks, int rank, std::vector<std::int
   return n;
 }
 
-Operator dispatch(const char* group, int ranks, int rank) {
+// A way of quantMode: the dtypes of tokens and rows, and the scales that go in and come out.
+struct Mode {
+  std::int64_t number;
+  aclDataType x, rows;
+  TensorSpec scales, made;
+};
+std::vector<Mode> modes(std::int64_t rows, std::int64_t experts) {
+  const TensorSpec factors = in(ACL_FLOAT, {experts, kHidden});
+  return {{0, ACL_BF16, ACL_BF16, absent(factors), absent(out(ACL_FLOAT, {rows}))},
+          {0, ACL_FLOAT16, ACL_HIFLOAT8, absent(factors), absent(out(ACL_FLOAT, {rows}))},
+          {0, ACL_FLOAT8_E5M2, ACL_FLOAT8_E5M2, in(ACL_FLOAT, {kTokens, 2}), out(ACL_FLOAT, {rows, 2})},
+          {0, ACL_FLOAT4_E2M1, ACL_FLOAT4_E2M1, in(ACL_FLOAT8_E8M0, {kTokens, 1}),
+           out(ACL_FLOAT8_E8M0, {rows, 1})},
+          {0, ACL_INT32, ACL_INT32, in(ACL_FLOAT, {kTokens}), out(ACL_FLOAT, {rows})},
+          {1, ACL_BF16, ACL_INT8, in(ACL_FLOAT, {kHidden}), absent(out(ACL_FLOAT, {rows}))},
+          {2, ACL_BF16, ACL_INT8, factors, out(ACL_FLOAT, {rows})},
+          {3, ACL_BF16, ACL_FLOAT8_E4M3FN, factors, out(ACL_FLOAT, {rows, 1})},
+          {4, ACL_BF16, ACL_FLOAT8_E4M3FN, absent(factors), out(ACL_FLOAT8_E8M0, {rows, 2})},
+          {4, ACL_FLOAT16, ACL_FLOAT4_E1M2, absent(factors), out(ACL_FLOAT8_E8M0, {rows, 1, 2})},
+          {5, ACL_BF16, ACL_FLOAT8_E5M2, absent(factors), out(ACL_FLOAT8_E8M0, {rows, 2})}};
+}
+constexpr std::size_t kModes = 11, kPerToken = 6;  // the one with a scale per token
+
+Operator dispatch(const char* group, int ranks, int rank, int version = 4, std::size_t mode = kPerToken) {
   const std::int64_t rows = kTokens * ranks * kTopK, experts = ranks * kLocal;
-  return {"aclnnMoeDistributeDispatchV4",
-          {{in(ACL_BF16, {kTokens, kHidden}), in(ACL_INT32, {kTokens, kTopK}, experts),
-            in(ACL_FLOAT, {experts, kHidden}), absent(in(ACL_BOOL, {kTokens}, 2)),
-            in(ACL_FLOAT, {kTokens, kTopK}), absent(in(ACL_INT32, {4 + 2 * ranks})),
-            out(ACL_INT8, {rows, kHidden}), out(ACL_FLOAT, {rows}), out(ACL_INT32, {rows * 128}),
-            out(ACL_INT64, {kLocal}), out(ACL_INT32, {experts}), out(ACL_INT32, {1}), out(ACL_FLOAT, {rows}),
-            absent(out(ACL_INT64, {ranks}))},
-           good_numbers(ranks, rank, {2, 1})},
-          [group](const Call& c, const Handles& h, std::uint64_t* size, aclOpExecutor** executor) {
+  const Mode how = modes(rows, experts).at(mode);
+  return {version == 2   ? "aclnnMoeDistributeDispatchV2"
+          : version == 3 ? "aclnnMoeDistributeDispatchV3"
+                         : "aclnnMoeDistributeDispatchV4",
+          {{in(how.x, {kTokens, kHidden}), in(ACL_INT32, {kTokens, kTopK}, experts), how.scales,
+            absent(in(ACL_BOOL, {kTokens}, 2)), in(ACL_FLOAT, {kTokens, kTopK}),
+            absent(in(ACL_INT32, {4 + 2 * ranks})), out(how.rows, {rows, kHidden}), how.made,
+            out(ACL_INT32, {rows * 128}), out(ACL_INT64, {kLocal}), out(ACL_INT32, {experts}),
+            out(ACL_INT32, {1}), out(ACL_FLOAT, {rows}), absent(out(ACL_INT64, {ranks}))},
+           good_numbers(ranks, rank, {how.number, 1})},
+          [group, version](const Call& c, const Handles& h, std::uint64_t* size, aclOpExecutor** executor) {
             DispatchParams p;
             p.group = group;
             set_numbers(p, c.numbers);
@@ -152,9 +177,9 @@ Operator dispatch(const char* group, int ranks, int rank) {
             p.x = h[0], p.ids = h[1], p.scales = h[2], p.mask = h[3], p.weights = h[4], p.elastic = h[5];
             p.expand_x = h[6], p.dynamic_scales = h[7], p.assist = h[8], p.nums = h[9], p.counts = h[10];
             p.tp_counts = h[11], p.expand_scales = h[12], p.performance = h[13];
-            return plan(p, size, executor);
+            return plan_dispatch(version, p, size, executor);
           },
-          aclnnMoeDistributeDispatchV4};
+          kDispatch[version - 2]};
 }
 
 Operator dispatch_first(const char* group, int ranks, int rank) {
@@ -233,16 +258,18 @@ Operator barrier(const char* group) {
 }
 
 // Counts and triples are random, hence wrong: good calls end with 507015.
-Operator combine(const char* group, int ranks, int rank) {
+Operator combine(const char* group, int ranks, int rank, int version = 4, int comm_mode = 0) {
   const std::int64_t rows = kTokens * ranks * kTopK, experts = ranks * kLocal;
-  return {"aclnnMoeDistributeCombineV4",
+  return {version == 2   ? "aclnnMoeDistributeCombineV2"
+          : version == 3 ? "aclnnMoeDistributeCombineV3"
+                         : "aclnnMoeDistributeCombineV4",
           {{in(ACL_BF16, {rows, kHidden}), in(ACL_INT32, {kTokens, kTopK}, experts),
             in(ACL_INT32, {rows * 128}, 3), in(ACL_INT32, {experts}, rows), in(ACL_FLOAT, {kTokens, kTopK}),
             absent(in(ACL_BOOL, {kTokens}, 2)), absent(in(ACL_BF16, {kTokens, kHidden})),
             absent(in(ACL_BF16, {kTokens, kHidden})), absent(in(ACL_BF16, {1, kHidden})),
             out(ACL_BF16, {kTokens, kHidden})},
-           good_numbers(ranks, rank, {0})},
-          [group](const Call& c, const Handles& h, std::uint64_t* size, aclOpExecutor** executor) {
+           good_numbers(ranks, rank, {comm_mode})},
+          [group, version](const Call& c, const Handles& h, std::uint64_t* size, aclOpExecutor** executor) {
             CombineParams p;
             p.group = group;
             set_numbers(p, c.numbers);
@@ -250,17 +277,17 @@ Operator combine(const char* group, int ranks, int rank) {
             p.expand_x = h[0], p.ids = h[1], p.assist = h[2], p.counts = h[3], p.weights = h[4],
             p.mask = h[5];
             p.shared_x = h[6], p.ori_x = h[7], p.alpha1 = p.alpha2 = p.v = h[8], p.out = h[9];
-            return plan(p, size, executor);
+            return plan_combine(version, p, size, executor);
           },
-          aclnnMoeDistributeCombineV4};
+          kCombine[version - 2]};
 }
 
 // Spoils the first of these calls, which belong together, and makes them all.
 void attempt(const std::vector<Operator>& ranks, const std::vector<const Device*>& devices,
-             bool good_calls_succeed = true) {
+             bool good_calls_succeed = true, int count = calls()) {
   std::vector<Attempt> sides(ranks.size());
   int accepted = 0;
-  for (int n = 0; n < calls() && !testing::Test::HasFailure(); ++n) {
+  for (int n = 0; n < count && !testing::Test::HasFailure(); ++n) {
     SCOPED_TRACE(std::string(ranks[0].name) + " call " + std::to_string(n) + " of seed " +
                  std::to_string(seed()));
     Random random(seed() + static_cast<std::uint64_t>(n) * 1000003);
@@ -298,7 +325,7 @@ void attempt(const std::vector<Operator>& ranks, const std::vector<const Device*
       EXPECT_TRUE(code == 0 || spoils > 0 || !good_calls_succeed) << recent_message();
     accepted += codes[0] == 0 ? 1 : 0;
   }
-  EXPECT_TRUE(accepted > calls() / 8 || !good_calls_succeed)
+  EXPECT_TRUE(accepted > count / 8 || !good_calls_succeed)
       << ranks[0].name << ": " << accepted << " calls ran";
 }
 
@@ -318,6 +345,20 @@ TEST(OperatorParameters, OfAGroupOfOne) {
   attempt({combine_first(group.name(), 1, 0)}, {&device}, false);
   attempt({combine_add_rms_norm(group.name(), 1, 0)}, {&device}, false);
   attempt({barrier(group.name())}, {&device});
+}
+
+// Every version and every mode, with fewer calls each.
+TEST(OperatorParameters, OfVersionsAndModes) {
+  const EpGroup group(2);
+  const Device first(0), second(1);
+  for (std::size_t mode = 0; mode < kModes; ++mode) {
+    const int version = 2 + static_cast<int>(mode % 3);
+    attempt({dispatch(group.name(), 2, 0, version, mode), dispatch(group.name(), 2, 1, version, mode)},
+            {&first, &second}, true, calls() / 10);
+  }
+  for (const int mode : {2, 3, 4})
+    attempt({combine(group.name(), 2, 0, mode, mode), combine(group.name(), 2, 1, mode, mode)},
+            {&first, &second}, false, calls() / 10);
 }
 
 TEST(OperatorParameters, OfOneRankOfTwo) {

@@ -50,6 +50,12 @@ inline std::size_t bytes_of(aclDataType dtype) {
     case ACL_INT8:
     case ACL_UINT8:
     case ACL_BOOL:
+    case ACL_HIFLOAT8:
+    case ACL_FLOAT8_E5M2:
+    case ACL_FLOAT8_E4M3FN:
+    case ACL_FLOAT8_E8M0:
+    case ACL_FLOAT4_E2M1:
+    case ACL_FLOAT4_E1M2:
       return 1;
     case ACL_FLOAT16:
     case ACL_BF16:
