@@ -3,8 +3,7 @@
 #include <functional>
 #include <string>
 
-#include "base/status.h"
-#include "comm/host/board.h"
+#include "comm/transport.h"
 
 namespace moeyard::comm {
 
@@ -17,18 +16,17 @@ struct Verdict {
   Status status;
   bool out_of_step = false;
 };
-struct Posted {  // in one meeting
-  const std::string& group;
-  int size;
-  std::function<const SharedVisit&(int rank)> visit_of;
-  std::function<const std::string&(int index)> name_of;  // operators
-  std::function<int(int rank)> number_of;                // what messages call a rank
-};
-Verdict judge(const Posted& posted);
+// Messages say number_of(rank).
+Verdict judge(const std::string& group, int size, const std::function<const Visit&(int rank)>& visit_of,
+              const std::function<int(int rank)>& number_of);
 
 // "HcclAllReduce" or, after its first round, "HcclAllReduce (round 2)".
-std::string describe_call(const std::string& name, int round);
+std::string describe_call(OperatorName name, int round);
 // "rank 0 is in HcclAllReduce and rank 1 in HcclBroadcast"
-std::string describe_mismatch(int rank, const std::string& call, int other, const std::string& other_call);
+std::string describe_mismatch(int rank, OperatorName name, int round, int other, OperatorName other_name,
+                              int other_round);
+
+// EI0003 for HCCL's functions, EZ1001 for operators.
+bool is_hccl_function(std::string_view name);
 
 }  // namespace moeyard::comm
