@@ -141,7 +141,8 @@ Status World::await(const Wait& wait) {
       continue;
     }
     if (stop.requested()) {
-      set_fault(wait.visit.operator_name, fmt::format("the stream of rank {} was aborted", number_of(wait.rank)));
+      set_fault(wait.visit.operator_name,
+                fmt::format("the stream of rank {} was aborted", number_of(wait.rank)));
       continue;  // if all have come meanwhile, the call goes on
     }
     bell_.wait(seen, looks.next_before(until));
