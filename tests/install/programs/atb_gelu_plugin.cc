@@ -1,7 +1,8 @@
 // Moeyard. SPDX-License-Identifier: Apache-2.0
 //
 // A program with an ATB operation of its own around an aclnn operator, and a graph of ATB's operations in front of it: in a
-// thread per device, (a + b) + (c + d), then Gelu. Knows CANN's headers only. Prints four times 4: the bits of the results.
+// thread per device, (a + b) + (c + d), then Gelu, outside of the graph and as a node of it. Knows CANN's headers only.
+// Prints four times 4 for each: the bits of the results.
 #include <acl/acl.h>
 #include <aclnn/acl_meta.h>
 #include <atb/atb_infer.h>
@@ -17,6 +18,7 @@
 #include "aclnnop/aclnn_gelu.h"
 #include "aclnnop/aclnn_gelu_v2.h"
 
+#define LOG_INFO(message) (std::clog << (message) << std::endl)
 #define LOG_ERROR(message) (std::cerr << (message) << ": " << Recent() << std::endl)
 #define CHECK_RET(call)                            \
   do {                                             \
@@ -50,38 +52,9 @@ class AclnnBaseOperation : public atb::Operation {
   std::string GetName() const override { return opName_; }
 
   atb::Status Setup(const atb::VariantPack& variantPack, uint64_t& workspaceSize,
-                    atb::Context* context) override {
-    (void)context;
-    int ret = CreateAclnnVariantPack(variantPack);
-    if (ret != 0) {
-      LOG_ERROR(opName_ + " cannot create its tensors");
-      return atb::ERROR_INVALID_PARAM;
-    }
-    ret = SetAclnnWorkspaceExecutor();
-    if (ret != 0) {
-      LOG_ERROR(opName_ + " is refused by its operator, " + std::to_string(ret));
-      return atb::ERROR_INVALID_PARAM;
-    }
-    workspaceSize = workspaceSize_;
-    return ret;
-  }
-
+                    atb::Context* context) override;
   atb::Status Execute(const atb::VariantPack& variantPack, uint8_t* workspace, uint64_t workspaceSize,
-                      atb::Context* context) override {
-    (void)workspaceSize;
-    if (!context) {
-      return atb::ERROR_INVALID_PARAM;
-    }
-    aclrtStream stream = context->GetExecuteStream();
-    if (!stream) {
-      return atb::ERROR_INVALID_PARAM;
-    }
-    if (UpdateAclnnVariantPack(variantPack) != 0 || ExecuteAclnnOp(workspace, stream) != 0) {
-      LOG_ERROR(opName_ + " cannot be executed");
-      return atb::ERROR_CANN_ERROR;
-    }
-    return atb::NO_ERROR;
-  }
+                      atb::Context* context) override;
 
   virtual atb::Status CreateAclnnVariantPack(const atb::VariantPack& variantPack) = 0;
   virtual atb::Status SetAclnnWorkspaceExecutor() = 0;
@@ -116,19 +89,9 @@ class GeluOperation : public AclnnBaseOperation {
   GeluOperation(const std::string& name, AclnnGeluParam param) : AclnnBaseOperation(name), param_(param) {}
 
   atb::Status InferShape(const atb::SVector<atb::TensorDesc>& inTensorDesc,
-                         atb::SVector<atb::TensorDesc>& outTensorDesc) const override {
-    outTensorDesc.at(0).format = inTensorDesc.at(0).format;
-    outTensorDesc.at(0).dtype = inTensorDesc.at(0).dtype;
-    outTensorDesc.at(0).shape.dimNum = inTensorDesc.at(0).shape.dimNum;
-    if (inTensorDesc.at(0).shape.dimNum == DIM3) {
-      outTensorDesc.at(0).shape.dims[DIM2] = inTensorDesc.at(0).shape.dims[DIM2];
-    }
-    outTensorDesc.at(0).shape.dims[DIM0] = inTensorDesc.at(0).shape.dims[DIM0];
-    outTensorDesc.at(0).shape.dims[DIM1] = inTensorDesc.at(0).shape.dims[DIM1];
-    return atb::NO_ERROR;
-  }
-  uint32_t GetInputNum() const override { return 1; }
-  uint32_t GetOutputNum() const override { return 1; }
+                         atb::SVector<atb::TensorDesc>& outTensorDesc) const override;
+  uint32_t GetInputNum() const override;
+  uint32_t GetOutputNum() const override;
 
   atb::Status CreateAclnnVariantPack(const atb::VariantPack& variantPack) override {
     CHECK_RET(Create(variantPack.inTensors, aclInTensors_));
@@ -179,6 +142,11 @@ class GeluOperation : public AclnnBaseOperation {
   AclnnGeluParam param_;
 };
 
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wunused-parameter"
+#include "atb_document.h"
+#pragma GCC diagnostic pop
+
 // Memory of a device, freed by a static object after everything else has ended.
 class MemoryPool {
  public:
@@ -203,7 +171,8 @@ class MemoryPool {
 static const int kDevices = 2;
 static MemoryPool pools[kDevices];
 
-static int CreateGraph(atb::Operation** operation) {
+// With `last`, that comes behind the sum.
+static int CreateGraph(atb::Operation* last, atb::Operation** operation) {
   atb::infer::ElewiseParam add;
   add.elewiseType = atb::infer::ElewiseParam::ELEWISE_ADD;
   atb::GraphParam graph;
@@ -220,6 +189,14 @@ static int CreateGraph(atb::Operation** operation) {
   graph.nodes[1].outTensorIds = {6};
   graph.nodes[2].inTensorIds = {5, 6};
   graph.nodes[2].outTensorIds = {4};
+  if (last != nullptr) {
+    graph.internalTensorNum = 3;
+    graph.nodes[2].outTensorIds = {7};
+    graph.nodes.resize(4);
+    graph.nodes[3].operation = last;
+    graph.nodes[3].inTensorIds = {7};
+    graph.nodes[3].outTensorIds = {4};
+  }
   return atb::CreateOperation(graph, operation);
 }
 
@@ -253,8 +230,10 @@ static int Work(int device, std::vector<uint16_t>* printed) {
   CHECK_RET(aclrtCreateStream(&stream));
   CHECK_RET(context->SetExecuteStream(stream));
   atb::Operation* graph = nullptr;
-  CHECK_RET(CreateGraph(&graph));
+  CHECK_RET(CreateGraph(nullptr, &graph));
   atb::Operation* gelu = new GeluOperation("Gelu", AclnnGeluParam());
+  atb::Operation* mixed = nullptr;
+  CHECK_RET(CreateGraph(new GeluOperation("GeluNode", AclnnGeluParam()), &mixed));
 
   const std::vector<uint16_t> values(4, 2);
   atb::VariantPack inputs;
@@ -270,18 +249,21 @@ static int Work(int device, std::vector<uint16_t>* printed) {
     CHECK_RET(aclrtMemcpy(tensor.deviceData, tensor.dataSize, values.data(), 8, ACL_MEMCPY_HOST_TO_DEVICE));
     inputs.inTensors.push_back(tensor);
   }
-  atb::Tensor sum, result;
+  atb::Tensor sum, result, mixedResult;
   CHECK_RET(Run(graph, inputs, &sum, context, pools[device]));
   atb::VariantPack one;
   one.inTensors = {sum};
   CHECK_RET(Run(gelu, one, &result, context, pools[device]));
+  CHECK_RET(Run(mixed, inputs, &mixedResult, context, pools[device]));
   CHECK_RET(aclrtSynchronizeStream(stream));
-  printed->resize(4);
+  printed->resize(8);
   CHECK_RET(aclrtMemcpy(printed->data(), 8, result.deviceData, 8, ACL_MEMCPY_DEVICE_TO_HOST));
+  CHECK_RET(aclrtMemcpy(printed->data() + 4, 8, mixedResult.deviceData, 8, ACL_MEMCPY_DEVICE_TO_HOST));
 
   CHECK_RET(aclrtDestroyStream(stream));
   CHECK_RET(atb::DestroyOperation(graph));
   CHECK_RET(atb::DestroyOperation(gelu));
+  CHECK_RET(atb::DestroyOperation(mixed));
   CHECK_RET(atb::DestroyContext(context));
   return aclrtResetDevice(device);
 }
@@ -303,7 +285,7 @@ int main() {
       std::cout << bits << " ";
     }
     std::cout << std::endl;
-    CHECK_RET(printed[device] == std::vector<uint16_t>(4, 4) ? 0 : 1);
+    CHECK_RET(printed[device] == std::vector<uint16_t>(8, 4) ? 0 : 1);
   }
   return aclFinalize();
 }
