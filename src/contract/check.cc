@@ -15,18 +15,21 @@
 
 namespace moeyard::contract {
 
-// What is worked out once per contract: the names that shapes may use, and each parameter's parsed shape.
+// What is worked out once per contract.
 struct Compiled {
-  std::vector<std::string> names;  // dims first, then integer attributes
-  std::vector<Shape> shapes;       // by parameter
-  std::vector<const Param*> same_dtype_as;
+  struct Tensor {  // or a list of them
+    const Param* param;
+    const Param* twin;  // that has the same dtype, or null
+    Shape shape;
+  };
+  std::vector<std::string> names;  // that shapes may use: dims first, then integer attributes
+  std::vector<Tensor> tensors;
+  std::array<std::vector<const Rule*>, 4> rules;  // by stage
 };
 
 namespace {
 
-constexpr std::size_t kMostNames = 64;
 constexpr std::int64_t kMostElements = INT64_C(1) << 56;  // their bits can still be counted
-using Values = std::array<std::optional<std::int64_t>, kMostNames>;
 
 const Param* find_param(const Description& about, std::string_view name) {
   for (const Param& param : about.params)
@@ -34,19 +37,26 @@ const Param* find_param(const Description& about, std::string_view name) {
   return nullptr;
 }
 
+std::vector<const Param*> tensors_of(const Description& about) {
+  std::vector<const Param*> tensors;
+  for (const Param& param : about.params)
+    if (param.access.tensor != nullptr || param.access.list != nullptr) tensors.push_back(&param);
+  return tensors;
+}
+
 std::unique_ptr<const Compiled> compile(const Description& about) {
   auto compiled = std::make_unique<Compiled>();
   for (const Dim& dim : about.dims) compiled->names.emplace_back(dim.name);
   for (const Param& param : about.params)
     if (param.access.integer != nullptr) compiled->names.emplace_back(param.name);
-  if (compiled->names.size() > kMostNames) throw std::invalid_argument("a contract has too many names");
-  for (const Param& param : about.params) {
-    compiled->shapes.push_back(parse_shape(param.shape, compiled->names));
-    const Param* twin = param.same_dtype_as.empty() ? nullptr : find_param(about, param.same_dtype_as);
-    if (twin == nullptr && !param.same_dtype_as.empty())
+  if (compiled->names.size() > Values::kMost) throw std::invalid_argument("a contract has too many names");
+  for (const Param* param : tensors_of(about)) {
+    const Param* twin = param->same_dtype_as.empty() ? nullptr : find_param(about, param->same_dtype_as);
+    if (twin == nullptr && !param->same_dtype_as.empty())
       throw std::invalid_argument("a contract names no parameter");
-    compiled->same_dtype_as.push_back(twin);
+    compiled->tensors.push_back({param, twin, parse_shape(param->shape, compiled->names)});
   }
+  for (const Rule& rule : about.rules) compiled->rules[static_cast<std::size_t>(rule.stage)].push_back(&rule);
   return compiled;
 }
 
@@ -73,24 +83,28 @@ std::vector<std::string_view> words_of(std::string_view text) {
 class Checker {
  public:
   Checker(const Contract& contract, std::string_view function, const void* args)
-      : contract_(contract), about_(contract.about()), function_(function), args_(const_cast<void*>(args)) {}
+      : contract_(contract),
+        about_(contract.about()),
+        compiled_(contract.compiled()),
+        function_(function),
+        args_(const_cast<void*>(args)) {}
 
   Status all() {
     if (survey_ != nullptr) begin_survey();
-    if (!about_.products.has(product())) MOEYARD_TRY(note(about_.name, no_kernel()));
+    if (!about_.products.has(here_)) MOEYARD_TRY(note(about_.name, no_kernel()));
     MOEYARD_TRY(end_of_stage());
     MOEYARD_TRY(nulls());
     MOEYARD_TRY(rules(Stage::nulls));
-    MOEYARD_TRY(every_tensor(&Checker::well_formed));
+    MOEYARD_TRY(every_tensor<&Checker::well_formed>());
     MOEYARD_TRY(rules(Stage::strings));
-    MOEYARD_TRY(every_tensor(&Checker::dtype));
-    MOEYARD_TRY(every_tensor(&Checker::format));
+    MOEYARD_TRY(every_tensor<&Checker::dtype>());
+    MOEYARD_TRY(every_tensor<&Checker::format>());
     MOEYARD_TRY(rules(Stage::attributes));
-    Status shapes = every_tensor(&Checker::shape);
+    Status shapes = every_tensor<&Checker::shape>();
     if (survey_ != nullptr) tell_sizes();
     MOEYARD_TRY(std::move(shapes));
     MOEYARD_TRY(rules(Stage::shapes));
-    MOEYARD_TRY(every_tensor(&Checker::output));
+    MOEYARD_TRY(every_tensor<&Checker::output>());
     if (survey_ != nullptr) tell_figures();
     return {};
   }
@@ -113,7 +127,7 @@ class Checker {
     return fail(ACLNN_ERR_INNER_FIND_KERNEL_ERROR, TextCode::operator_parameter,
                 "{}: no kernel on this product: {} does not exist on {}; set MOEYARD_SOC to a product that "
                 "has it, or to host",
-                function_, about_.name, name_of(product()));
+                function_, about_.name, name_of(here_));
   }
 
   Status nulls() {
@@ -136,34 +150,42 @@ class Checker {
   }
 
   Status rules(Stage stage) {
-    const Product here = product();
-    for (const Rule& rule : about_.rules) {
-      if (rule.stage != stage || !rule.on.has(here)) continue;
-      if (survey_ != nullptr && speaks_of_broken(rule)) continue;
-      if (rule.holds(args_)) continue;
-      MOEYARD_TRY(note(rule.subject, broken(rule.code != 0 ? rule.code : about_.codes.rule, rule.subject,
-                                            rule.must, rule.way_out)));
+    for (const Rule* rule : compiled_.rules[static_cast<std::size_t>(stage)]) {
+      if (!rule->on.has(here_)) continue;
+      if (survey_ != nullptr && speaks_of_broken(*rule)) continue;
+      if (rule->holds(args_)) [[likely]]
+        continue;
+      MOEYARD_TRY(note(rule->subject, broken(rule->code != 0 ? rule->code : about_.codes.rule, rule->subject,
+                                             rule->must, rule->way_out)));
     }
     return end_of_stage();
   }
 
-  using TensorCheck = Status (Checker::*)(std::size_t index, const TensorView& view);
-  Status every_tensor(TensorCheck one) {
-    for (std::size_t index = 0; index < about_.params.size(); ++index) {
-      const Access& access = about_.params[index].access;
+  // `kOne` checks one tensor.
+  template <Status (Checker::*kOne)(const Compiled::Tensor&, const TensorView&)>
+  Status every_tensor() {
+    for (const Compiled::Tensor& tensor : compiled_.tensors) {
+      const Access& access = tensor.param->access;
       if (access.tensor != nullptr) {
-        const TensorView& view = *access.tensor(args_);
-        if (view.present()) MOEYARD_TRY(note(about_.params[index].name, (this->*one)(index, view)));
-      } else if (access.list != nullptr) {
-        for (const TensorView& view : access.list(args_)->items)
-          if (view.present()) MOEYARD_TRY(note(about_.params[index].name, (this->*one)(index, view)));
+        MOEYARD_TRY(if_present<kOne>(tensor, *access.tensor(args_)));
+        continue;
       }
+      for (const TensorView& view : access.list(args_)->items) MOEYARD_TRY(if_present<kOne>(tensor, view));
     }
     return end_of_stage();
   }
 
-  Status well_formed(std::size_t index, const TensorView& view) {
-    const Param& param = about_.params[index];
+  template <Status (Checker::*kOne)(const Compiled::Tensor&, const TensorView&)>
+  Status if_present(const Compiled::Tensor& tensor, const TensorView& view) {
+    if (!view.present()) return {};
+    Status found = (this->*kOne)(tensor, view);
+    if (found.ok()) [[likely]]
+      return {};
+    return note(tensor.param->name, std::move(found));
+  }
+
+  Status well_formed(const Compiled::Tensor& tensor, const TensorView& view) {
+    const Param& param = *tensor.param;
     const DtypeInfo* info = find_dtype(view.dtype);
     if (info == nullptr || info->bits == 0)
       return refuse(about_.codes.dtype, param, view, "have a data type that tensors can hold");
@@ -179,12 +201,12 @@ class Checker {
     return {};
   }
 
-  Status dtype(std::size_t index, const TensorView& view) {
-    const Param& param = about_.params[index];
+  Status dtype(const Compiled::Tensor& tensor, const TensorView& view) {
+    const Param& param = *tensor.param;
     if (!param.dtypes.has(view.dtype))
       return refuse(about_.codes.dtype, param, view, fmt::format("be {}", names_of(param.dtypes)),
                     "cast it first");
-    const Param* twin = contract_.compiled().same_dtype_as[index];
+    const Param* twin = tensor.twin;
     if (twin == nullptr) return {};
     const TensorView* other = is_broken(twin->name) ? nullptr : first_tensor(*twin);
     if (other != nullptr && other->dtype != view.dtype)
@@ -194,15 +216,15 @@ class Checker {
     return {};
   }
 
-  Status format(std::size_t index, const TensorView& view) {
-    const Param& param = about_.params[index];
+  Status format(const Compiled::Tensor& tensor, const TensorView& view) {
+    const Param& param = *tensor.param;
     if (view.format != ACL_FORMAT_FRACTAL_NZ || param.format_free) return {};
     return refuse(about_.codes.format, param, view, "not be in format FRACTAL_NZ", "pass it as ND");
   }
 
-  Status shape(std::size_t index, const TensorView& view) {
-    const Param& param = about_.params[index];
-    const Shape& shape = contract_.compiled().shapes[index];
+  Status shape(const Compiled::Tensor& tensor, const TensorView& view) {
+    const Param& param = *tensor.param;
+    const Shape& shape = tensor.shape;
     if (shape.alternatives.empty()) return {};
     for (const ShapeAlternative& alternative : shape.alternatives) {
       const auto named = static_cast<std::int32_t>(alternative.dims.size());
@@ -222,10 +244,9 @@ class Checker {
       const DimRule& rule = alternative.dims[axis];
       const std::int64_t size = view.shape[skip + axis];
       if (rule.kind == DimRule::Kind::anything) continue;
-      for (const Term& term : rule.terms)
-        if (term.op == Term::Op::name) value_of_name(static_cast<std::size_t>(term.value));
-      if (const auto name = single_name(rule); name && !values_[*name]) {
-        values_[*name] = size;
+      work_out_names(rule);
+      if (const auto name = single_name(rule); name && !values_.has(*name)) {
+        values_.set(*name, size);
         continue;
       }
       const std::optional<std::int64_t> wanted = evaluate(rule.terms, values_);
@@ -234,8 +255,8 @@ class Checker {
     return true;
   }
 
-  Status output(std::size_t index, const TensorView& view) {
-    const Param& param = about_.params[index];
+  Status output(const Compiled::Tensor& tensor, const TensorView& view) {
+    const Param& param = *tensor.param;
     if (param.direction == Direction::in) return {};
     if (param.dense && !view.contiguous())
       return refuse(ACLNN_ERR_PARAM_INVALID, param, view, "be contiguous",
@@ -262,16 +283,19 @@ class Checker {
     return nullptr;
   }
 
-  // The value of a name of the contract, worked out when it is first needed.
-  const std::optional<std::int64_t>& value_of_name(std::size_t index) {
-    std::optional<std::int64_t>& value = values_[index];
-    if (value) return value;
-    if (index < about_.dims.size()) {
-      if (about_.dims[index].value != nullptr) value = about_.dims[index].value(args_);
-    } else {
-      value = find_param(about_, contract_.compiled().names[index])->access.integer(args_);
-    }
-    return value;
+  // Works out the value of a name of the contract when it is first needed. False: a tensor is to bind it, and none has yet.
+  bool work_out(std::size_t name) {
+    if (values_.has(name)) return true;
+    if (name >= about_.dims.size())
+      values_.set(name, find_param(about_, compiled_.names[name])->access.integer(args_));
+    else if (about_.dims[name].value != nullptr)
+      values_.set(name, about_.dims[name].value(args_));
+    return values_.has(name);
+  }
+
+  void work_out_names(const DimRule& rule) {
+    for (const Term& term : rule.terms)
+      if (term.op == Term::Op::name) work_out(static_cast<std::size_t>(term.value));
   }
 
   // A parameter's or dimension's value as text; empty if there is none (yet).
@@ -290,7 +314,7 @@ class Checker {
     }
     for (std::size_t index = 0; index < about_.dims.size(); ++index)
       if (about_.dims[index].name == name)
-        if (const auto& value = value_of_name(index)) return fmt::format("{}", *value);
+        if (work_out(index)) return fmt::format("{}", values_[index]);
     return {};
   }
 
@@ -356,9 +380,9 @@ class Checker {
   }
 
   void tell_sizes() {
-    for (std::size_t index = 0; index < about_.params.size(); ++index) {
-      const Param& param = about_.params[index];
-      const auto& alternatives = contract_.compiled().shapes[index].alternatives;
+    for (const Compiled::Tensor& tensor : compiled_.tensors) {
+      const Param& param = *tensor.param;
+      const auto& alternatives = tensor.shape.alternatives;
       if (param.direction == Direction::in || param.access.tensor == nullptr || alternatives.empty())
         continue;
       const TensorView& view = *param.access.tensor(args_);
@@ -371,14 +395,13 @@ class Checker {
       survey_->outputs.push_back(std::move(output));
     }
     for (std::size_t index = 0; index < about_.dims.size(); ++index)
-      if (const auto& value = value_of_name(index))
-        survey_->dims.push_back({about_.dims[index].name, about_.dims[index].meaning, *value});
+      if (work_out(index))
+        survey_->dims.push_back({about_.dims[index].name, about_.dims[index].meaning, values_[index]});
   }
 
   Survey::Size size_of(const DimRule& rule) {
     if (rule.kind == DimRule::Kind::anything) return {};
-    for (const Term& term : rule.terms)
-      if (term.op == Term::Op::name) value_of_name(static_cast<std::size_t>(term.value));
+    work_out_names(rule);
     return {evaluate(rule.terms, values_), rule.kind == DimRule::Kind::at_least};
   }
 
@@ -392,9 +415,11 @@ class Checker {
 
   const Contract& contract_;
   const Description& about_;
+  const Compiled& compiled_;
   const std::string_view function_;
   void* const args_;
   Values values_;
+  const Product here_ = product();
   Survey* const survey_ = Survey::current();
 };
 
@@ -406,7 +431,8 @@ Survey::Survey() { current_survey = this; }
 Survey::~Survey() { current_survey = nullptr; }
 Survey* Survey::current() { return current_survey; }
 
-Contract::Contract(const Description& description) : about_(description), compiled_(compile(description)) {
+Contract::Contract(const Description& description)
+    : about_(description), compiled_(compile(description)), tensors_(tensors_of(description)) {
   remember(*this);
 }
 Contract::~Contract() { forget(*this); }

@@ -28,10 +28,11 @@ std::string explain(const Contract& contract, std::string_view function, const v
 // Calls visit(name, view, direction) for each tensor in prototype order, members of lists one by one.
 template <class Visit>
 void for_each_tensor(const Contract& contract, void* args, Visit&& visit) {
-  for (const Param& param : contract.about().params) {
-    if (param.access.tensor != nullptr) visit(param, *param.access.tensor(args));
-    if (param.access.list != nullptr)
-      for (TensorView& item : param.access.list(args)->items) visit(param, item);
+  for (const Param* param : contract.tensors()) {
+    if (param->access.tensor != nullptr)
+      visit(*param, *param->access.tensor(args));
+    else
+      for (TensorView& item : param->access.list(args)->items) visit(*param, item);
   }
 }
 

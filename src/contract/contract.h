@@ -139,10 +139,12 @@ class Contract {
 
   const Description& about() const { return about_; }
   const Compiled& compiled() const { return *compiled_; }
+  std::span<const Param* const> tensors() const { return tensors_; }  // and tensor lists, in order
 
  private:
   const Description about_;
   const std::unique_ptr<const Compiled> compiled_;
+  const std::vector<const Param*> tensors_;
 };
 
 // Every contract there is, by family and name: each makes itself known.

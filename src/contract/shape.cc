@@ -124,16 +124,15 @@ Shape parse_shape(std::string_view text, const std::vector<std::string>& names) 
   return shape;
 }
 
-std::optional<std::int64_t> evaluate(std::span<const Term> terms,
-                                     std::span<const std::optional<std::int64_t>> values) {
+std::optional<std::int64_t> evaluate(std::span<const Term> terms, const Values& values) {
   std::array<std::int64_t, 16> stack;
   std::size_t depth = 0;
   for (const Term& term : terms) {
     if (term.op == Term::Op::number || term.op == Term::Op::name) {
       if (depth == stack.size()) return std::nullopt;
-      if (term.op == Term::Op::name && !values[static_cast<std::size_t>(term.value)]) return std::nullopt;
-      stack[depth++] =
-          term.op == Term::Op::number ? term.value : *values[static_cast<std::size_t>(term.value)];
+      const auto name = static_cast<std::size_t>(term.value);
+      if (term.op == Term::Op::name && !values.has(name)) return std::nullopt;
+      stack[depth++] = term.op == Term::Op::number ? term.value : values[name];
       continue;
     }
     const std::int64_t right = stack[--depth];

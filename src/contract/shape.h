@@ -35,9 +35,25 @@ struct Shape {
 // for text that is not in the language: contracts are ours, so a test of every contract finds it.
 Shape parse_shape(std::string_view text, const std::vector<std::string>& names);
 
+// What the names of a contract stand for in one call, by index, as far as it is known.
+class Values {
+ public:
+  static constexpr std::size_t kMost = 64;
+
+  bool has(std::size_t name) const { return (known_ >> name & 1) != 0; }
+  std::int64_t operator[](std::size_t name) const { return values_[name]; }
+  void set(std::size_t name, std::int64_t value) {
+    values_[name] = value;
+    known_ |= std::uint64_t{1} << name;
+  }
+
+ private:
+  std::uint64_t known_ = 0;
+  std::int64_t values_[kMost];  // set where known
+};
+
 // The value of an expression; none if it names a dimension without a value yet, or divides by zero.
-std::optional<std::int64_t> evaluate(std::span<const Term> terms,
-                                     std::span<const std::optional<std::int64_t>> values);
+std::optional<std::int64_t> evaluate(std::span<const Term> terms, const Values& values);
 
 // Whether the expression is one name and nothing else: such a dimension binds the name when it has no value
 // yet.

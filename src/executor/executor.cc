@@ -36,7 +36,8 @@ bool is_aligned(const void* address, std::uintptr_t alignment) {
 
 Status check_addresses(const char* function, const contract::Contract& contract, void* args,
                        bool null_is_wrong) {
-  if (settings().strict_memory == 0 && !null_is_wrong) return {};
+  const bool strict = settings().strict_memory != 0;
+  if (!strict && !null_is_wrong) return {};
   Status status;
   contract::for_each_tensor(contract, args, [&](const contract::Param& param, const TensorView& view) {
     if (!status.ok() || !view.present() || view.numel() == 0) return;
@@ -44,9 +45,9 @@ Status check_addresses(const char* function, const contract::Contract& contract,
     if (view.data == nullptr) {
       if (!null_is_wrong) return;
       why = "is null";
-    } else if (settings().strict_memory != 0 && !is_aligned(view.data, alignment_of(view.dtype))) {
+    } else if (strict && !is_aligned(view.data, alignment_of(view.dtype))) {
       why = fmt::format("is not aligned to its elements of {} bytes", bytes_of(view.dtype, 1));
-    } else if (settings().strict_memory != 0) {
+    } else if (strict) {
       const TensorView::Extent reach = view.extent();
       const std::byte* first =
           view.data + (reach.low < 0 ? -bytes_of(view.dtype, -reach.low) : bytes_of(view.dtype, reach.low));
@@ -78,16 +79,22 @@ bool is_same_tensor(const TensorView& a, const TensorView& b) {
 }  // namespace
 
 Status check_overlaps(const char* function, const contract::Contract& contract, void* args) {
-  thread_local std::vector<Reach> inputs, outputs;
+  struct Reaches {
+    std::vector<Reach> inputs, outputs;
+  };
+  thread_local Reaches kept;  // with their memory
+  auto& [inputs, outputs] = kept;
   inputs.clear();
   outputs.clear();
-  contract::for_each_tensor(contract, args, [](const contract::Param& param, const TensorView& view) {
-    if (!view.present() || view.data == nullptr || view.numel() == 0 || !view.contiguous()) return;
-    const std::byte* begin = view.begin();
-    const Reach reach{&param, &view, begin, begin + bytes_of(view.dtype, view.numel())};
-    if (param.direction == contract::Direction::in) inputs.push_back(reach);
-    if (param.direction == contract::Direction::out) outputs.push_back(reach);
-  });
+  contract::for_each_tensor(
+      contract, args,
+      [&inputs = inputs, &outputs = outputs](const contract::Param& param, const TensorView& view) {
+        if (!view.present() || view.data == nullptr || view.numel() == 0 || !view.contiguous()) return;
+        const std::byte* begin = view.begin();
+        const Reach reach{&param, &view, begin, begin + bytes_of(view.dtype, view.numel())};
+        if (param.direction == contract::Direction::in) inputs.push_back(reach);
+        if (param.direction == contract::Direction::out) outputs.push_back(reach);
+      });
   for (const Reach& out : outputs)
     for (const Reach& in : inputs) {
       if (in.end <= out.begin || out.end <= in.begin) continue;
@@ -170,15 +177,26 @@ Status check_and_submit(std::unique_ptr<PlannedCall>& call, bool check_again, vo
 }
 
 // The executors that a thread made last. One that was never run, as happens to those of plugins that are set up again and
-// again, is freed when 1024 newer ones exist: the program cannot know of it any more, and memory must not grow for ever.
+// again, is freed when 1024 newer ones exist, which were not run at once: the program cannot know of it any more, and memory must not grow for ever.
 class Recent {
  public:
   void add(aclOpExecutor* executor) {
+    if (ring_.empty()) ring_.resize(kKept);
     executor->number = thread_ + count_;
     Entry& oldest = ring_[count_ % kKept];
     if (oldest.executor != nullptr) reclaim(oldest);
     oldest = {executor, executor->number};
     ++count_;
+  }
+
+  // Of an executor that is used up, so that the next one takes its place. Other threads' executors are left alone.
+  void remove(const aclOpExecutor& executor) {
+    const std::uint64_t age = thread_ + count_ - executor.number;
+    if (age == 0 || age > kKept) return;
+    Entry& entry = ring_[(executor.number - thread_) % kKept];
+    if (entry.executor != &executor) return;
+    entry = {};
+    if (age == 1) --count_;
   }
 
  private:
@@ -206,8 +224,13 @@ class Recent {
 
   const std::uint64_t thread_ = next_thread();
   std::uint64_t count_ = 0;
-  std::vector<Entry> ring_ = std::vector<Entry>(kKept);
+  std::vector<Entry> ring_;
 };
+
+Recent& recent() {
+  thread_local Recent of_thread;
+  return of_thread;
+}
 
 }  // namespace
 
@@ -216,9 +239,8 @@ aclOpExecutor* make_executor(std::unique_ptr<PlannedCall> call) {
   executor->removals = runtime::block_map().removals();
   executor->addresses_changed = has_null_address(call->contract, call->args());
   executor->call = std::move(call);
-  thread_local Recent recent;
   remember_handle(executor.get());
-  recent.add(executor.get());
+  recent().add(executor.get());
   return executor.release();
 }
 
@@ -262,7 +284,10 @@ aclnnStatus run_call(const char* function, void* workspace, std::uint64_t worksp
     const bool check_again = must_check_addresses(*executor);
     std::unique_ptr<PlannedCall> call =
         executor->repeatable ? executor->call->clone() : std::move(executor->call);
-    if (!executor->repeatable) free_executor(executor);
+    if (!executor->repeatable) {
+      recent().remove(*executor);
+      free_executor(executor);
+    }
     lock.unlock();
     Status submitted = check_and_submit(call, check_again, workspace, workspace_size, stream);
     if (!submitted.ok() && call != nullptr) call->refused(submitted);

@@ -11,7 +11,7 @@ struct aclOpExecutor {
   bool repeatable = false;
   bool addresses_changed = false;  // null in phase one, or set since: phase two checks them
   std::uint64_t removals = 0;      // runtime::block_map().removals() in phase one
-  std::uint64_t number = 0;        // no other executor of the process has it
+  std::uint64_t number = 0;        // no other live executor of the process has it
 };
 
 namespace moeyard::executor {

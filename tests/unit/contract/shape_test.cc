@@ -12,7 +12,10 @@ const std::vector<std::string> kNames = {"BS", "W", "A'", "numExperts"};
 
 std::optional<std::int64_t> value(std::string_view text, std::vector<std::optional<std::int64_t>> values) {
   const Shape shape = parse_shape(text, kNames);
-  return evaluate(shape.alternatives.at(0).dims.at(0).terms, values);
+  Values known;
+  for (std::size_t name = 0; name < values.size(); ++name)
+    if (values[name]) known.set(name, *values[name]);
+  return evaluate(shape.alternatives.at(0).dims.at(0).terms, known);
 }
 
 TEST(Shape, EvaluatesExpressions) {
