@@ -50,6 +50,7 @@ Command run_command();
 Command ops_command();
 Command explain_command();
 Command check_command();
+Command balance_command();
 Command context_command();
 Command env_command();
 Command version_command();
