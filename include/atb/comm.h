@@ -21,7 +21,8 @@ HcclComm CreateHcclComm(int32_t rank, int32_t rankRoot, int32_t rankSize, char* 
 HcclComm CreateHcclCommByRankTableFile(int32_t rank, int32_t rankSize, const char* rankTableFile,
                                        char* commName);
 
-// A communicator of some ranks of a rank table.
+// Rank rankIds[subCommRankId] of the table joins a communicator of rankIds, where it is subCommRankId. Blocks until all ranks of
+// the table have called it. hcclBufferSize in MB, 0: HCCL_BUFFSIZE.
 HcclComm CreateHcclCrossMulitComm(const char* rankTableFile, uint32_t subCommRankId,
                                   std::vector<uint32_t>& rankIds, uint64_t subCommId, uint32_t hcclBufferSize,
                                   char* commName);

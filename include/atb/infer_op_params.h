@@ -382,7 +382,8 @@ struct SwigluQuantParam {
   uint8_t rsv[8] = {0};
 };
 
-// Operations of several ranks. hcclComm, if given, stays the program's; else ranks with equal domains make one.
+// Operations of several ranks. hcclComm, if given, stays the program's; else ranks with equal domains, or tables, make one at
+// their first Setup, which blocks until all have come.
 
 struct AllReduceParam {
   enum QuantType : int {
@@ -490,6 +491,7 @@ struct AllToAllVV2Param {
   uint8_t rsv[64] = {0};
 };
 
+// X -> nothing
 struct SendParam {
   int rank = 0;
   int rankSize = 0;

@@ -3,45 +3,22 @@
 
 #include <map>
 #include <mutex>
+#include <string>
 #include <utility>
 
+#include "atb/communicators.h"
 #include "atb/failure.h"
-#include "hccl/hccl.h"
 
 namespace moeyard::atb_layer {
 namespace {
 
-// The ticket of the communicator that is being made, for each pair of root and size: the first rank makes it, the last one
-// takes it away.
-class Tickets {
- public:
-  HcclResult take(std::int32_t root, std::int32_t size, HcclRootInfo& info) {
-    const std::lock_guard lock(mutex_);
-    const auto [found, is_first] = open_.try_emplace({root, size});
-    Ticket& ticket = found->second;
-    if (is_first) {
-      if (const HcclResult code = HcclGetRootInfo(&ticket.info); code != HCCL_SUCCESS) {
-        open_.erase(found);
-        return code;
-      }
-      ticket.missing = size;
-    }
-    info = ticket.info;
-    if (--ticket.missing == 0) open_.erase(found);
-    return HCCL_SUCCESS;
-  }
-
- private:
-  struct Ticket {
-    HcclRootInfo info;
-    std::int32_t missing;
-  };
-  std::mutex mutex_;
-  std::map<std::pair<std::int32_t, std::int32_t>, Ticket> open_;
+// Communicators of all ranks of a table, by those of some ranks that were made from them.
+struct Parents {
+  std::mutex mutex;
+  std::map<::HcclComm, CommunicatorPtr> of;
 };
-
-Tickets& tickets() {
-  static auto* made = new Tickets;  // threads may outlive static objects
+Parents& parents() {
+  static auto* made = new Parents;  // threads may outlive static objects
   return *made;
 }
 
@@ -67,11 +44,9 @@ HcclComm CreateHcclComm(int32_t rank, int32_t rankRoot, int32_t rankSize, char* 
            rank, rankRoot, rankSize);
       return nullptr;
     }
-    HcclRootInfo info;
-    if (tickets().take(rankRoot, rankSize, info) != HCCL_SUCCESS) return nullptr;
     ::HcclComm comm = nullptr;
-    const HcclResult code =
-        HcclCommInitRootInfo(static_cast<uint32_t>(rankSize), &info, static_cast<uint32_t>(rank), &comm);
+    const std::string words = "CreateHcclComm " + std::to_string(rankRoot) + " " + std::to_string(rankSize);
+    const HcclResult code = meet(words, rank, rankSize, comm);
     return named(code, comm, commName);
   } catch (...) {
     caught(ERROR_OUT_OF_HOST_MEMORY, "Comm", "CreateHcclComm");
@@ -90,18 +65,52 @@ HcclComm CreateHcclCommByRankTableFile(int32_t rank, int32_t rankSize, const cha
   return named(HcclCommInitClusterInfo(rankTableFile, static_cast<uint32_t>(rank), &comm), comm, commName);
 }
 
-HcclComm CreateHcclCrossMulitComm(const char* /*rankTableFile*/, uint32_t /*subCommRankId*/,
-                                  std::vector<uint32_t>& /*rankIds*/, uint64_t /*subCommId*/,
-                                  uint32_t /*hcclBufferSize*/, char* /*commName*/) {
-  fail(ERROR_INVALID_PARAM, "CreateHcclCrossMulitComm: not supported yet; use HcclCreateSubCommConfig");
-  return nullptr;
+HcclComm CreateHcclCrossMulitComm(const char* rankTableFile, uint32_t subCommRankId,
+                                  std::vector<uint32_t>& rankIds, uint64_t subCommId, uint32_t hcclBufferSize,
+                                  char* commName) {
+  try {
+    if (rankTableFile == nullptr || subCommRankId >= rankIds.size()) {
+      fail(
+          ERROR_INVALID_PARAM,
+          "CreateHcclCrossMulitComm: rankTableFile is %s and subCommRankId %u, but a file and one of the %zu "
+          "rankIds must be given",
+          rankTableFile == nullptr ? "null" : rankTableFile, subCommRankId, rankIds.size());
+      return nullptr;
+    }
+    const uint32_t rank = rankIds[subCommRankId];
+    CommunicatorPtr parent;
+    const HcclResult code = share(
+        std::string("sub ") + rankTableFile + '\n' + std::to_string(rank),
+        [&](::HcclComm& comm) { return HcclCommInitClusterInfo(rankTableFile, rank, &comm); }, parent);
+    if (code != HCCL_SUCCESS) return nullptr;
+    HcclCommConfig config;
+    HcclCommConfigInit(&config);
+    if (hcclBufferSize != 0) config.hcclBufferSize = hcclBufferSize;
+    ::HcclComm whole = parent->get(), comm = nullptr;
+    const HcclResult made = HcclCreateSubCommConfig(&whole, static_cast<uint32_t>(rankIds.size()),
+                                                    rankIds.data(), subCommId, subCommRankId, &config, &comm);
+    if (made != HCCL_SUCCESS) return nullptr;
+    const std::lock_guard lock(parents().mutex);
+    parents().of[comm] = std::move(parent);
+    return named(made, comm, commName);
+  } catch (...) {
+    caught(ERROR_OUT_OF_HOST_MEMORY, "Comm", "CreateHcclCrossMulitComm");
+    return nullptr;
+  }
 }
 
 Status DestoryHcclComm(HcclComm comm) {
   if (comm == nullptr)
     return fail(ERROR_INVALID_PARAM,
                 "DestoryHcclComm: comm is null; pass what one of the other functions made");
-  return HcclCommDestroy(comm) == HCCL_SUCCESS ? NO_ERROR : ERROR_HCCL_FAIL;
+  if (HcclCommDestroy(comm) != HCCL_SUCCESS) return ERROR_HCCL_FAIL;
+  CommunicatorPtr parent;  // the last of its children destroys it
+  const std::lock_guard lock(parents().mutex);
+  const auto found = parents().of.find(comm);
+  if (found == parents().of.end()) return NO_ERROR;
+  parent = std::move(found->second);
+  parents().of.erase(found);
+  return NO_ERROR;
 }
 
 }  // namespace atb::Comm

@@ -68,6 +68,8 @@ aclDataType type_of_letter(char letter) {
       return ACL_FLOAT;
     case 'c':
       return ACL_INT8;
+    case 's':
+      return ACL_INT16;
     case 'i':
       return ACL_INT32;
     case 'u':

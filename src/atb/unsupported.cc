@@ -12,9 +12,7 @@ namespace train = atb::train;
 template struct Exported<
     infer::GroupedMatmulInplaceAddParam, infer::GroupedMatmulWithRoutingParam, infer::SortParam,
     infer::LayerNormParam, infer::CumsumParam, infer::ReduceParam, infer::OnehotParam, infer::IndexAddParam,
-    infer::ScatterElementsV2Param, infer::SwigluQuantParam, infer::AllReduceParam, infer::AllGatherParam,
-    infer::ReduceScatterParam, infer::BroadcastParam, infer::AllToAllParam, infer::AllToAllVParam,
-    infer::AllToAllVV2Param, infer::SendParam, infer::RecvParam, infer::AllGatherVParam,
+    infer::ScatterElementsV2Param, infer::SwigluQuantParam, infer::AllGatherVParam,
     infer::ReduceScatterVParam, infer::LinearParallelParam, infer::AsStridedParam, infer::FillParam,
     infer::RepeatParam, infer::SetValueParam, infer::WhereParam, infer::NonzeroParam, infer::BlockCopyParam,
     infer::CohereLayerNormParam, infer::DynamicNTKParam, infer::FaUpdateParam, infer::GatherPreRmsNormParam,

@@ -401,7 +401,9 @@ TEST(AtbComm, RefusesRanksThatDoNotExist) {
   EXPECT_EQ(atb::Comm::CreateHcclCommByRankTableFile(0, 2, "/nowhere/none.json", nullptr), nullptr);
   std::vector<std::uint32_t> ranks = {0};
   EXPECT_EQ(atb::Comm::CreateHcclCrossMulitComm("none.json", 0, ranks, 0, 0, nullptr), nullptr);
-  EXPECT_THAT(recent_message(), HasSubstr("not supported yet"));
+  EXPECT_EQ(atb::Comm::CreateHcclCrossMulitComm("none.json", 1, ranks, 0, 0, nullptr), nullptr);
+  EXPECT_THAT(recent_message(), HasSubstr("subCommRankId 1"));
+  EXPECT_EQ(atb::Comm::CreateHcclCrossMulitComm(nullptr, 0, ranks, 0, 0, nullptr), nullptr);
   EXPECT_EQ(atb::Comm::DestoryHcclComm(nullptr), 1);
 }
 

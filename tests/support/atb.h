@@ -12,6 +12,10 @@
 namespace oracle {
 
 template <>
+struct DtypeOf<std::int16_t> {
+  static constexpr aclDataType value = ACL_INT16;
+};
+template <>
 struct DtypeOf<std::uint32_t> {
   static constexpr aclDataType value = ACL_UINT32;
 };

@@ -1,0 +1,160 @@
+// Moeyard. SPDX-License-Identifier: Apache-2.0
+#include "atb/communicators.h"
+
+#include <cstring>
+#include <map>
+#include <mutex>
+#include <vector>
+
+#include "atb/failure.h"
+
+namespace moeyard::atb_layer {
+namespace {
+
+// The ticket of the communicator that is being made, for each words: the first rank makes it, the last one takes it away.
+class Tickets {
+ public:
+  HcclResult take(const std::string& words, std::int32_t size, HcclRootInfo& info) {
+    const std::lock_guard lock(mutex_);
+    const auto [found, is_first] = open_.try_emplace(words);
+    Ticket& ticket = found->second;
+    if (is_first) {
+      if (const HcclResult code = HcclGetRootInfo(&ticket.info); code != HCCL_SUCCESS) {
+        open_.erase(found);
+        return code;
+      }
+      ticket.missing = size;
+    }
+    info = ticket.info;
+    if (--ticket.missing == 0) open_.erase(found);
+    return HCCL_SUCCESS;
+  }
+  // After a meeting that failed: who comes again begins another one.
+  void give_up(const std::string& words, const HcclRootInfo& info) {
+    const std::lock_guard lock(mutex_);
+    const auto found = open_.find(words);
+    if (found != open_.end() && std::memcmp(&found->second.info, &info, sizeof info) == 0) open_.erase(found);
+  }
+
+ private:
+  struct Ticket {
+    HcclRootInfo info;
+    std::int32_t missing;
+  };
+  std::mutex mutex_;
+  std::map<std::string, Ticket> open_;
+};
+
+// Communicators by key; those that could not be destroyed yet because a collective was still running.
+struct Registry {
+  struct Entry {
+    std::mutex mutex;  // held while the communicator is being made
+    std::weak_ptr<Communicator> communicator;
+  };
+  std::mutex mutex;
+  std::map<std::string, std::shared_ptr<Entry>> entries;
+  std::vector<::HcclComm> busy;
+};
+
+// Threads may outlive static objects.
+Tickets& tickets() {
+  static auto* made = new Tickets;
+  return *made;
+}
+Registry& registry() {
+  static auto* made = new Registry;
+  return *made;
+}
+
+std::string words_of(std::initializer_list<std::string> parts) {
+  std::string words;
+  for (const std::string& part : parts) words += part + '\n';
+  return words;
+}
+
+}  // namespace
+
+Communicator::~Communicator() {
+  if (!owned_) return;
+  Registry& all = registry();
+  const std::lock_guard lock(all.mutex);
+  all.busy.push_back(comm_);
+  std::erase_if(all.busy, [](::HcclComm comm) { return HcclCommDestroy(comm) != HCCL_E_AGAIN; });
+}
+
+HcclResult meet(const std::string& words, std::int32_t rank, std::int32_t size, ::HcclComm& comm) {
+  HcclRootInfo info;
+  if (const HcclResult code = tickets().take(words, size, info); code != HCCL_SUCCESS) return code;
+  const HcclResult code =
+      HcclCommInitRootInfo(static_cast<std::uint32_t>(size), &info, static_cast<std::uint32_t>(rank), &comm);
+  if (code != HCCL_SUCCESS) tickets().give_up(words, info);
+  return code;
+}
+
+HcclResult share(const std::string& key, const std::function<HcclResult(::HcclComm&)>& make,
+                 CommunicatorPtr& shared) {
+  std::shared_ptr<Registry::Entry> entry;
+  {
+    const std::lock_guard lock(registry().mutex);
+    std::shared_ptr<Registry::Entry>& found = registry().entries[key];
+    if (found == nullptr) found = std::make_shared<Registry::Entry>();
+    entry = found;
+  }
+  const std::lock_guard lock(entry->mutex);
+  shared = entry->communicator.lock();
+  if (shared != nullptr) return HCCL_SUCCESS;
+  ::HcclComm comm = nullptr;
+  if (const HcclResult code = make(comm); code != HCCL_SUCCESS) return code;
+  shared = std::make_shared<Communicator>(comm, true);
+  entry->communicator = shared;
+  return HCCL_SUCCESS;
+}
+
+atb::Status check_ranks(const char* name, const Ranks& ranks) {
+  if (ranks.size <= 0 || ranks.rank < 0 || ranks.rank >= ranks.size || ranks.root < 0 ||
+      ranks.root >= ranks.size)
+    return fail(atb::ERROR_INVALID_PARAM,
+                "%s: rank is %d, rankRoot %d and rankSize %d but both ranks must lie in [0, rankSize)", name,
+                ranks.rank, ranks.root, ranks.size);
+  if (ranks.backend != "hccl" && ranks.backend != "lccl")
+    return fail(atb::ERROR_INVALID_PARAM, "%s: backend is \"%s\" but must be \"hccl\" or \"lccl\"", name,
+                ranks.backend.c_str());
+  if (ranks.mode != atb::infer::COMM_MULTI_PROCESS && ranks.mode != atb::infer::COMM_MULTI_THREAD)
+    return fail(atb::ERROR_INVALID_PARAM,
+                "%s: commMode is %d but must be COMM_MULTI_PROCESS or COMM_MULTI_THREAD", name,
+                static_cast<int>(ranks.mode));
+  return atb::NO_ERROR;
+}
+
+atb::Status connect(const char* name, const Ranks& ranks, CommunicatorPtr& communicator) {
+  HcclResult code = HCCL_SUCCESS;
+  const std::string rank = std::to_string(ranks.rank), size = std::to_string(ranks.size),
+                    root = std::to_string(ranks.root);
+  if (ranks.given != nullptr) {
+    communicator = std::make_shared<Communicator>(ranks.given, false);
+  } else if (!ranks.table.empty()) {
+    code = share(
+        words_of({"table", ranks.table, rank}),
+        [&](::HcclComm& comm) {
+          return HcclCommInitClusterInfo(ranks.table.c_str(), static_cast<std::uint32_t>(ranks.rank), &comm);
+        },
+        communicator);
+  } else {
+    const std::string words = words_of({"domain", ranks.domain, root, size});
+    code = share(
+        words + rank, [&](::HcclComm& comm) { return meet(words, ranks.rank, ranks.size, comm); },
+        communicator);
+  }
+  std::uint32_t found_rank = 0, found_size = 0;
+  if (code == HCCL_SUCCESS) code = HcclGetRankId(communicator->get(), &found_rank);
+  if (code == HCCL_SUCCESS) code = HcclGetRankSize(communicator->get(), &found_size);
+  if (code != HCCL_SUCCESS) return atb::ERROR_HCCL_FAIL;  // HCCL has left a message
+  if (found_rank == static_cast<std::uint32_t>(ranks.rank) &&
+      found_size == static_cast<std::uint32_t>(ranks.size))
+    return atb::NO_ERROR;
+  return fail(atb::ERROR_INVALID_PARAM,
+              "%s: rank is %d and rankSize %d but the communicator has this process as rank %u of %u", name,
+              ranks.rank, ranks.size, found_rank, found_size);
+}
+
+}  // namespace moeyard::atb_layer
