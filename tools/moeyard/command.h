@@ -51,6 +51,8 @@ Command ops_command();
 Command explain_command();
 Command check_command();
 Command balance_command();
+Command bench_command();
+Command doctor_command();
 Command context_command();
 Command env_command();
 Command version_command();
