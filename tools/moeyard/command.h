@@ -53,6 +53,7 @@ Command check_command();
 Command balance_command();
 Command bench_command();
 Command doctor_command();
+Command report_command();
 Command context_command();
 Command env_command();
 Command version_command();

@@ -60,11 +60,18 @@ Json load_of(const RunReport& report) {
     rows_of_instance.push_back(report.rows_to(p));
     rows_of_expert[job.placement.expert_of_instance[p]] += rows_of_instance.back();
   }
+  Json rows_from_rank = Json::array();
+  for (int source = 0; source < job.token_ranks(); ++source) {
+    Json row = Json::array();
+    for (std::int64_t p = 0; p < job.placement.instances(); ++p) row.push_back(report.rows_of(source, p));
+    rows_from_rank.push_back(std::move(row));
+  }
   return {{"tokens_of_rank", tokens_of_rank},
           {"rows_of_rank", rows_of_rank},
           {"rows_of_expert", rows_of_expert},
           {"rows_of_instance", rows_of_instance},
-          {"expert_of_instance", job.placement.expert_of_instance}};
+          {"expert_of_instance", job.placement.expert_of_instance},
+          {"rows_from_rank_to_instance", rows_from_rank}};
 }
 
 Json bytes_of(const RunReport& report) {
