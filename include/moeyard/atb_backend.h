@@ -50,6 +50,9 @@ typedef enum MoeyardAtbOperation {
   /* x, weight [, bias or what is added]. integers: whether x is transposed, weight is, 0 nothing, 1 a bias or 2 a tensor is
    * added, whether dimension 1 of x numbers the products instead of dimension 0. */
   MOEYARD_ATB_LINEAR,
+  /* x, weight of INT8 [, INT32 bias], scales of the columns (FLOAT, or the low halves of UINT64) [, scales of the rows].
+   * integers: as above, then whether rows have scales. */
+  MOEYARD_ATB_LINEAR_INT8,
   /* experts, slots -> tokens, cumulative counts, slots in order [, rows of the list]. integers: slots per token, experts.
    * list: the experts whose rows come first. */
   MOEYARD_ATB_GATING,
@@ -57,6 +60,35 @@ typedef enum MoeyardAtbOperation {
   MOEYARD_ATB_GROUP_TOP_K,
   /* integers: the same three, experts per token, whether to normalise, whether there is a mapping. numbers[0]: scale. */
   MOEYARD_ATB_FUSED_ADD_TOP_K_DIV,
+  /* integers[0]: how many of each row stay. */
+  MOEYARD_ATB_SORT,
+  /* indices, one, zero. integers[0]: the new dimension. */
+  MOEYARD_ATB_ONE_HOT,
+  /* x, indices, updates, factor of the updates. integers[0]: the dimension. */
+  MOEYARD_ATB_INDEX_ADD,
+  /* x, indices, updates. integers: the dimension, whether updates are added. */
+  MOEYARD_ATB_SCATTER_ELEMENTS,
+  /* integers[0]: a bit for each dimension that is reduced. */
+  MOEYARD_ATB_REDUCE_MAX,
+  MOEYARD_ATB_REDUCE_MIN,
+  MOEYARD_ATB_REDUCE_SUM,
+  /* integers: the dimension, whether an element's own value is left out, whether to begin at the end. */
+  MOEYARD_ATB_RUNNING_SUM,
+  /* x, gamma, beta. integers[0]: first axis. numbers[0]: epsilon. */
+  MOEYARD_ATB_LAYER_NORM,
+  /* numbers: scale, offset. */
+  MOEYARD_ATB_QUANTISE,
+  /* x, scales, offsets that may be absent. */
+  MOEYARD_ATB_QUANTISE_PER_CHANNEL,
+  MOEYARD_ATB_DEQUANTISE_PER_CHANNEL,
+  /* x -> INT8, scales [, offsets] of the rows. integers[0]: whether there are offsets. */
+  MOEYARD_ATB_QUANTISE_ROWS,
+  MOEYARD_ATB_QUANTISE_SWIGLU, /* the same of the SwiGLU of x */
+  /* x, weight, ends along k, what is added to. integers[0]: whether x is transposed. */
+  MOEYARD_ATB_GROUPED_INPLACE_ADD,
+  /* x, weight, ends of experts, token of each row [, scales of columns, scales of rows of x]. integers: whether weight is
+   * transposed, whether rows are added up by token instead of being taken from them. */
+  MOEYARD_ATB_GROUPED_ROUTED,
   MOEYARD_ATB_OPERATIONS /* their number */
 } MoeyardAtbOperation;
 

@@ -64,6 +64,32 @@ struct Kind<atb::infer::ActivationParam> {
   }
 };
 
-template struct Exported<atb::infer::ActivationParam>;
+template <>
+struct Kind<atb::infer::SwigluQuantParam> {
+  using Param = atb::infer::SwigluQuantParam;
+  static constexpr const char* kName = "SwigluQuantOperation";
+
+  static auto fields(const Param& p) { return std::tie(p.quantType); }
+  static atb::Status check(const Param& p) {
+    if (p.quantType == Param::QUANT_TYPE_PER_TOKEN) return atb::NO_ERROR;
+    return fail(atb::ERROR_INVALID_PARAM, "%s: quantType is %d but must be QUANT_TYPE_PER_TOKEN", kName,
+                static_cast<int>(p.quantType));
+  }
+  static Signature signature(const Param&) { return {.outputs = 2, .types = "h>cf b>cf f>cf"}; }
+  static atb::Status infer(const Param&, const Descs& inputs, Descs& outputs) {
+    const atb::Dims& x = inputs[0].shape;
+    if (x.dimNum < 2 || x.dims[x.dimNum - 1] % 2 != 0)
+      return fail(x.dimNum < 2 ? atb::ERROR_INVALID_TENSOR_DIM_NUM : atb::ERROR_INVALID_TENSOR_DIM,
+                  "%s: inTensors[0] is %s but must have 2 to 8 dimensions, the last one even", kName,
+                  text_of(inputs[0]).c_str());
+    outputs[0].shape = outputs[1].shape = x;
+    outputs[0].shape.dims[x.dimNum - 1] /= 2;
+    --outputs[1].shape.dimNum;
+    return atb::NO_ERROR;
+  }
+  static void describe(const Param&, MoeyardAtbCall& call) { call.operation = MOEYARD_ATB_QUANTISE_SWIGLU; }
+};
+
+template struct Exported<atb::infer::ActivationParam, atb::infer::SwigluQuantParam>;
 
 }  // namespace moeyard::atb_layer

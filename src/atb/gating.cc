@@ -7,15 +7,6 @@
 #include "atb/shapes.h"
 
 namespace moeyard::atb_layer {
-namespace {
-
-void set_shape(atb::TensorDesc& desc, std::initializer_list<std::int64_t> dims) {
-  desc.shape.dimNum = dims.size();
-  std::copy(dims.begin(), dims.end(), desc.shape.dims);
-}
-
-}  // namespace
-
 template <>
 struct Kind<atb::infer::GatingParam> {
   using Param = atb::infer::GatingParam;

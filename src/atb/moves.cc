@@ -12,17 +12,6 @@ namespace {
 constexpr const char* kOneOfAnyType = "h>h b>b f>f c>c i>i u>u l>l q>q";
 constexpr const char* kTwoOfAnyType = "hh>h bb>b ff>f cc>c ii>i uu>u ll>l qq>q";
 
-// An axis, counted from the end if negative.
-atb::Status find_axis(const char* name, const char* what, std::int64_t axis, const atb::TensorDesc& x,
-                      std::uint64_t& found) {
-  const auto rank = static_cast<std::int64_t>(x.shape.dimNum);
-  if (axis < -rank || axis >= rank)
-    return fail(atb::ERROR_INVALID_TENSOR_DIM, "%s: %s is %lld but must be a dimension of %s", name, what,
-                static_cast<long long>(axis), text_of(x).c_str());
-  found = static_cast<std::uint64_t>(axis < 0 ? axis + rank : axis);
-  return atb::NO_ERROR;
-}
-
 }  // namespace
 
 template <>

@@ -1,5 +1,5 @@
 // Moeyard. SPDX-License-Identifier: Apache-2.0
-// Softmax and RmsNorm.
+// Softmax, RmsNorm and LayerNorm.
 #include <algorithm>
 
 #include "atb/infer_op_params.h"
@@ -111,6 +111,51 @@ struct Kind<atb::infer::RmsNormParam> {
   }
 };
 
-template struct Exported<atb::infer::SoftmaxParam, atb::infer::RmsNormParam>;
+template <>
+struct Kind<atb::infer::LayerNormParam> {
+  using Param = atb::infer::LayerNormParam;
+  static constexpr const char* kName = "LayerNormOperation";
+
+  static auto fields(const Param& p) {
+    return std::tie(p.layerType, p.normParam.epsilon, p.normParam.beginNormAxis, p.normParam.beginParamsAxis);
+  }
+  static atb::Status check(const Param& p) {
+    if (!is_zero(p.normParam.rsv) || !is_zero(p.preNormParam.rsv) || !is_zero(p.postNormParam.rsv))
+      return refuse_reserved(kName);
+    if (p.layerType == Param::LAYER_NORM_NORM && p.normParam.quantType == atb::infer::QUANT_UNQUANT)
+      return atb::NO_ERROR;
+    if (p.layerType <= Param::LAYER_NORM_UNDEFINED || p.layerType >= Param::LAYER_NORM_MAX)
+      return fail(atb::ERROR_INVALID_PARAM, "%s: layerType is %d but must be LAYER_NORM_NORM", kName,
+                  static_cast<int>(p.layerType));
+    return fail(atb::ERROR_INVALID_PARAM,
+                "%s: layerType is %d and quantType %d, but only LAYER_NORM_NORM with QUANT_UNQUANT is "
+                "supported yet",
+                kName, static_cast<int>(p.layerType), static_cast<int>(p.normParam.quantType));
+  }
+  static Signature signature(const Param&) {
+    return {.inputs = 3, .types = "hhh>h bbb>b fff>f", .in_place = true};
+  }
+  static atb::Status infer(const Param& p, const Descs& inputs, Descs& outputs) {
+    const atb::TensorDesc &x = inputs[0], &gamma = inputs[1], &beta = inputs[2];
+    std::uint64_t first = 0, first_of_weights = 0;
+    MOEYARD_ATB_TRY(find_axis(kName, "beginNormAxis", p.normParam.beginNormAxis, x, first));
+    MOEYARD_ATB_TRY(find_axis(kName, "beginParamsAxis", p.normParam.beginParamsAxis, x, first_of_weights));
+    outputs[0].shape = x.shape;
+    const std::uint64_t rank = gamma.shape.dimNum;
+    if (rank <= x.shape.dimNum && same_shape(gamma.shape, beta.shape) &&
+        std::equal(gamma.shape.dims, gamma.shape.dims + rank, x.shape.dims + (x.shape.dimNum - rank)))
+      return atb::NO_ERROR;
+    return fail(atb::ERROR_INVALID_TENSOR_DIM,
+                "%s: gamma and beta are %s and %s but must have the last dimensions of %s", kName,
+                text_of(gamma).c_str(), text_of(beta).c_str(), text_of(x).c_str());
+  }
+  static void describe(const Param& p, MoeyardAtbCall& call) {
+    call.operation = MOEYARD_ATB_LAYER_NORM;
+    call.integers[0] = from_begin(p.normParam.beginNormAxis, call.tensors[0].rank);
+    call.numbers[0] = p.normParam.epsilon;
+  }
+};
+
+template struct Exported<atb::infer::SoftmaxParam, atb::infer::RmsNormParam, atb::infer::LayerNormParam>;
 
 }  // namespace moeyard::atb_layer

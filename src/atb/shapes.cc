@@ -21,4 +21,14 @@ atb::Status broadcast(const char* name, const Descs& inputs, atb::Dims& shape) {
   return atb::NO_ERROR;
 }
 
+atb::Status find_axis(const char* name, const char* what, std::int64_t axis, const atb::TensorDesc& x,
+                      std::uint64_t& found) {
+  const auto rank = static_cast<std::int64_t>(x.shape.dimNum);
+  if (axis < -rank || axis >= rank)
+    return fail(atb::ERROR_INVALID_TENSOR_DIM, "%s: %s is %lld but must be a dimension of %s", name, what,
+                static_cast<long long>(axis), text_of(x).c_str());
+  found = static_cast<std::uint64_t>(from_begin(axis, rank));
+  return atb::NO_ERROR;
+}
+
 }  // namespace moeyard::atb_layer

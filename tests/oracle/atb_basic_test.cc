@@ -261,6 +261,55 @@ void check_rms_norm(const Atb& atb, std::mt19937& random) {
     }
 }
 
+template <class T>
+void check_layer_norm(const Atb& atb, std::mt19937& random, int begin_norm, const Shape& weight_shape) {
+  const Shape shape = {3, 4, 10};
+  const std::size_t n = begin_norm == 0 ? 120 : begin_norm == 1 ? 40 : 10;
+  const std::vector<T> x = random_values<T>(120, random),
+                       gamma = random_values<T>(elements_of(weight_shape), random),
+                       beta = random_values<T>(gamma.size(), random);
+  infer::LayerNormParam param;
+  param.layerType = infer::LayerNormParam::LAYER_NORM_NORM;
+  param.normParam.beginNormAxis = begin_norm;
+  const AtbTensor a = AtbTensor::of<T>(shape, x), b = AtbTensor::of<T>(weight_shape, gamma),
+                  c = AtbTensor::of<T>(weight_shape, beta);
+  const std::vector<T> got = atb.outputs_of(param, {&a, &b, &c})[0].template values<T>();
+  for (std::size_t begin = 0; begin < 120; begin += n) {
+    double mean = 0, variance = 0;
+    for (std::size_t i = begin; i < begin + n; ++i) mean += widen(x[i]) / static_cast<double>(n);
+    for (std::size_t i = begin; i < begin + n; ++i)
+      variance += (widen(x[i]) - mean) * (widen(x[i]) - mean) / static_cast<double>(n);
+    for (std::size_t i = begin; i < begin + n; ++i) {
+      const double want =
+          (widen(x[i]) - mean) / std::sqrt(variance + 1e-5f) * widen(gamma[i % gamma.size()]) +
+          widen(beta[i % gamma.size()]);
+      ASSERT_NEAR(widen(got[i]), want, kHalfUnit<T> * std::fabs(want) + 1e-6) << i;
+    }
+  }
+}
+
+TEST_F(AtbBasicTest, LayerNorm) {
+  for (const auto& [axis, shape] :
+       {std::pair{2, Shape{10}}, {-1, {10}}, {1, {4, 10}}, {1, {10}}, {0, {3, 4, 10}}}) {
+    check_layer_norm<float>(atb, random, axis, shape);
+    check_layer_norm<F16>(atb, random, axis, shape);
+    check_layer_norm<B16>(atb, random, axis, shape);
+  }
+  infer::LayerNormParam param;
+  atb::Operation* made = nullptr;
+  EXPECT_EQ(atb::CreateOperation(param, &made), 1);
+  param.layerType = infer::LayerNormParam::LAYER_NORM_PRENORM;
+  EXPECT_EQ(atb::CreateOperation(param, &made), 1);
+  EXPECT_THAT(recent_message(), HasSubstr("supported yet"));
+  param.layerType = infer::LayerNormParam::LAYER_NORM_NORM;
+  param.normParam.beginNormAxis = 2;
+  const atb::TensorDesc x = desc_of(ACL_FLOAT, {2, 3}), three = desc_of(ACL_FLOAT, {3});
+  EXPECT_EQ(Atb::infer(param, {x, three, three}), 8);
+  param.normParam.beginNormAxis = 1;
+  EXPECT_EQ(Atb::infer(param, {x, three, three}), 0);
+  EXPECT_EQ(Atb::infer(param, {x, three, desc_of(ACL_FLOAT, {2})}), 8);
+}
+
 TEST_F(AtbBasicTest, RmsNorm) {
   check_rms_norm<float>(atb, random);
   check_rms_norm<F16>(atb, random);

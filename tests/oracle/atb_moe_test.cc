@@ -98,10 +98,6 @@ TEST_F(AtbMoeTest, LinearRefusesWhatDoesNotFit) {
   atb::Operation* made = nullptr;
   param.enAccum = true;
   EXPECT_EQ(atb::CreateOperation(param, &made), 1);
-  param = {};
-  param.outDataType = ACL_FLOAT16;
-  EXPECT_EQ(atb::CreateOperation(param, &made), 1);
-  EXPECT_THAT(recent_message(), HasSubstr("not supported yet"));
 }
 
 Ints up_to(std::int32_t n) {
@@ -220,6 +216,61 @@ TEST_F(AtbMoeTest, FusedAddTopkDivGivesTheValuesOfItsDocument) {
   const AtbTensor two = AtbTensor::of<float>({2, 8}, twice);
   EXPECT_EQ(atb.outputs_of(param, {&two, &bias, &count, &map})[1].values<std::int32_t>(),
             (Ints{106, 102, 107, 102}));
+  table[6] = -5;
+  const AtbTensor wrong = AtbTensor::of<std::int32_t>({8, 2}, table);
+  const OperationPtr operation(make(param));
+  const AtbTensor y = AtbTensor::empty<float>({2, 2}), indices = AtbTensor::empty<std::int32_t>({2, 2});
+  EXPECT_EQ(atb.run(*operation, Atb::pack({&two, &bias, &count, &wrong}, {&y, &indices})), 507015);
+  EXPECT_THAT(recent_message(), HasSubstr("mappingTable[3][0] is -5"));
+  const AtbTensor many = AtbTensor::of<std::int32_t>({8}, {1, 0, 1, 3, 1, 1, 1, 1});
+  EXPECT_EQ(atb.run(*operation, Atb::pack({&two, &bias, &many, &map}, {&y, &indices})), 507015);
+  EXPECT_THAT(recent_message(), HasSubstr("mappingNum[3] is 3 but mappingTable has 2 columns"));
+}
+
+// Against plain loops over random scores, many of them equal.
+TEST_F(AtbMoeTest, GroupsAndExpertsAreChosenInOrder) {
+  for (int round = 0; round < 20; ++round) {
+    const std::int64_t tokens = 3, groups = 8, width = 1 + static_cast<std::int64_t>(random() % 16),
+                       experts = groups * width, kept = 1 + static_cast<std::int64_t>(random() % 8);
+    infer::FusedAddTopkDivParam param;
+    param.groupNum = 8;
+    param.groupTopk = static_cast<std::uint32_t>(kept);
+    param.n = 1 + static_cast<std::uint32_t>(random()) % static_cast<std::uint32_t>(width);
+    param.k = 1 + static_cast<std::uint32_t>(random()) % static_cast<std::uint32_t>(experts);
+    std::vector<float> x, bias;
+    for (std::int64_t i = 0; i < tokens * experts; ++i) x.push_back(static_cast<float>(random() % 9) - 4);
+    for (std::int64_t i = 0; i < experts; ++i) bias.push_back(static_cast<float>(random() % 5) / 4);
+    const AtbTensor a = AtbTensor::of<float>({tokens, experts}, x), b = AtbTensor::of<float>({experts}, bias);
+    const std::vector<AtbTensor> got = atb.outputs_of(param, {&a, &b});
+    for (std::int64_t t = 0; t < tokens; ++t) {
+      std::vector<float> weight, value;
+      for (std::int64_t e = 0; e < experts; ++e) {
+        const double logit = x[static_cast<std::size_t>(t * experts + e)];
+        weight.push_back(static_cast<float>(1 / (1 + std::exp(-logit))));
+        value.push_back(weight.back() + bias[static_cast<std::size_t>(e)]);
+      }
+      std::vector<std::pair<float, std::int64_t>> scores;
+      for (std::int64_t g = 0; g < groups; ++g) {
+        std::vector<float> members(value.begin() + g * width, value.begin() + (g + 1) * width);
+        std::sort(members.begin(), members.end(), std::greater<>());
+        scores.emplace_back(-std::accumulate(members.begin(), members.begin() + param.n, 0.0f), g);
+      }
+      std::sort(scores.begin(), scores.end());
+      for (std::size_t i = static_cast<std::size_t>(kept); i < scores.size(); ++i)
+        std::fill_n(value.begin() + scores[i].second * width, width, 0.0f);
+      Ints order = up_to(static_cast<std::int32_t>(experts));
+      std::stable_sort(order.begin(), order.end(), [&](std::int32_t p, std::int32_t q) {
+        return value[static_cast<std::size_t>(p)] > value[static_cast<std::size_t>(q)];
+      });
+      float sum = 0;
+      for (std::uint32_t i = 0; i < param.k; ++i) sum += weight[static_cast<std::size_t>(order[i])];
+      for (std::uint32_t i = 0; i < param.k; ++i) {
+        const std::size_t at = static_cast<std::size_t>(t) * param.k + i;
+        ASSERT_EQ(got[1].values<std::int32_t>()[at], order[i]);
+        ASSERT_FLOAT_EQ(got[0].values<float>()[at], weight[static_cast<std::size_t>(order[i])] / sum);
+      }
+    }
+  }
 }
 
 template <class Param>

@@ -406,5 +406,63 @@ TEST(AtbThreads, WorkIndependently) {
   for (std::thread& thread : threads) thread.join();
 }
 
+// Adds or multiplies, as `adds` says at each Setup.
+TEST_F(AtbOperationTest, IfCondAsksAtEachSetup) {
+  const OperationPtr product(make(elewise(ElewiseParam::ELEWISE_MUL)));
+  bool adds = true;
+  atb::common::IfCondParam param;
+  param.userData = &adds;
+  param.handle = [](void* data) { return *static_cast<bool*>(data); };
+  param.opA = operation.get();
+  param.opB = product.get();
+  const OperationPtr either(make(param));
+  EXPECT_EQ(either->GetInputNum(), 2u);
+  EXPECT_EQ(atb.run(*either, pack), 0) << recent_message();
+  EXPECT_EQ(sum.values<float>(), (std::vector<float>{11, 22, 33, 14, 25, 36}));
+  adds = false;
+  EXPECT_EQ(either->Execute(pack, nullptr, 0, atb.context.get()), 0);
+  EXPECT_EQ(atb.device.synchronize(), 0);
+  EXPECT_EQ(sum.values<float>(), (std::vector<float>{11, 22, 33, 14, 25, 36})) << "Setup had chosen";
+  EXPECT_EQ(atb.run(*either, pack), 0) << recent_message();
+  EXPECT_EQ(sum.values<float>(), (std::vector<float>{10, 40, 90, 40, 100, 180}));
+
+  ASSERT_EQ(atb.context->SetExecuteType(atb::EXECUTE_PRELAUNCH), 0);
+  adds = true;
+  ASSERT_EQ(either->Setup(pack, size, atb.context.get()), 0);
+  ASSERT_EQ(either->Execute(pack, nullptr, 0, atb.context.get()), 0);
+  EXPECT_EQ(atb.device.synchronize(), 0);
+  EXPECT_EQ(sum.values<float>(), (std::vector<float>{10, 40, 90, 40, 100, 180})) << "nothing queued yet";
+  ASSERT_EQ(atb.context->SetExecuteType(atb::EXECUTE_LAUNCH), 0);
+  ASSERT_EQ(either->Execute(pack, nullptr, 0, atb.context.get()), 0);
+  ASSERT_EQ(atb.context->SetExecuteType(atb::EXECUTE_NORMAL), 0);
+  EXPECT_EQ(atb.device.synchronize(), 0);
+  EXPECT_EQ(sum.values<float>(), (std::vector<float>{11, 22, 33, 14, 25, 36}));
+
+  param.handle = [](void* data) { return !*static_cast<bool*>(data); };
+  ASSERT_EQ(atb::UpdateOperationParam(either.get(), param), 0);
+  EXPECT_EQ(atb.run(*either, pack), 0) << recent_message();
+  EXPECT_EQ(sum.values<float>(), (std::vector<float>{10, 40, 90, 40, 100, 180})) << "the other way round";
+}
+
+TEST_F(AtbOperationTest, IfCondNeedsTwoOperationsOfOneForm) {
+  const OperationPtr one_input(make(elewise(ElewiseParam::ELEWISE_COS)));
+  bool adds = true;
+  atb::common::IfCondParam param;
+  atb::Operation* made = nullptr;
+  const auto refused = [&](const char* message) {
+    EXPECT_EQ(atb::CreateOperation(param, &made), 1) << message;
+    EXPECT_THAT(recent_message(), HasSubstr(message));
+  };
+  refused("userData is null");
+  param.userData = &adds;
+  refused("handle is null");
+  param.handle = [](void*) { return true; };
+  refused("opA is null");
+  param.opA = operation.get();
+  refused("opB is null");
+  param.opB = one_input.get();
+  refused("opA has 2 inputs and 1 outputs, opB 1 and 1");
+}
+
 }  // namespace
 }  // namespace oracle

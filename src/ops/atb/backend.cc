@@ -30,7 +30,8 @@ constexpr std::int64_t kTinyElements = 4096;
 const Entry& entry_of(MoeyardAtbOperation operation) {
   static const auto* table = [] {
     auto* made = new std::array<Entry, MOEYARD_ATB_OPERATIONS>();
-    for (const auto& part : {elementwise(), moves(), norms(), linear(), gating()})
+    for (const auto& part : {elementwise(), moves(), norms(), linear(), gating(), indexing(), reductions(),
+                             quantising(), grouped()})
       for (const Entry& entry : part) (*made)[static_cast<std::size_t>(entry.operation)] = entry;
     return made;
   }();

@@ -4,6 +4,8 @@
 #include <cstring>
 
 #include "base/parallel.h"
+#include "ops/atb/indices.h"
+#include "ops/atb/lines.h"
 #include "ops/atb/operation.h"
 #include "ops/compute/strided.h"
 #include "ops/typed.h"
@@ -81,18 +83,6 @@ Status split(const Call& call, std::byte* /*workspace*/) {
   return {};
 }
 
-std::int64_t product(const TensorView& view, int first, int last) {
-  std::int64_t n = 1;
-  for (int axis = first; axis < last; ++axis) n *= view.dim(axis);
-  return n;
-}
-
-std::int64_t index_at(const TensorView& indices, std::int64_t i) {
-  if (indices.dtype == ACL_INT64) return indices.begin_as<std::int64_t>()[i];
-  if (indices.dtype == ACL_UINT32) return indices.begin_as<std::uint32_t>()[i];
-  return indices.begin_as<std::int32_t>()[i];
-}
-
 // out[batch, outer, j, inner] = x[batch, outer, indices[batch, j], inner]
 Status gather(const Call& call, std::byte* /*workspace*/) {
   const TensorView &x = call[0], &indices = call[1], &out = call[2];
@@ -100,10 +90,7 @@ Status gather(const Call& call, std::byte* /*workspace*/) {
   const std::int64_t size = x.dim(axis), outer = product(x, batch_dims, axis),
                      batches = product(x, 0, batch_dims), wanted = indices.numel() / batches;
   const std::int64_t bytes = bytes_of(x.dtype, product(x, axis + 1, x.rank));
-  for (std::int64_t i = 0; i < indices.numel(); ++i)
-    if (const std::int64_t index = index_at(indices, i); index < 0 || index >= size)
-      return wrong_data(call.name, "index {} is {} but must be in [0, {}), the size of dimension {}", i,
-                        index, size, axis);
+  MOEYARD_TRY(check_indices(call.name, indices, size, "the size of the dimension"));
   parallel_for(batches * outer * wanted, std::max<std::int64_t>(1, 65536 / bytes), [&](Range range) {
     for (std::int64_t row = range.begin; row < range.end; ++row) {
       const std::int64_t j = row % wanted, group = row / wanted;  // group: batch and outer

@@ -1,10 +1,11 @@
 // Moeyard. SPDX-License-Identifier: Apache-2.0
-// Softmax and the root mean square norm, in fp32 and rounded once.
+// Softmax, the root mean square norm and the layer norm, rounded once.
 #include <algorithm>
 #include <cmath>
 
 #include "base/parallel.h"
 #include "kernels/normalise/normalise.h"
+#include "ops/atb/lines.h"
 #include "ops/atb/operation.h"
 #include "ops/typed.h"
 
@@ -13,32 +14,22 @@ namespace {
 
 constexpr std::int64_t kElementsPerTask = 8192;
 
-// [outer, n, inner], a row being the n elements that belong together.
-struct Rows {
-  std::int64_t outer = 1, n = 1, inner = 1;
-  Rows(const TensorView& view, std::int64_t first, std::int64_t last) {
-    for (int axis = 0; axis < view.rank; ++axis)
-      (axis < first ? outer : axis < last ? n : inner) *= view.dim(axis);
-  }
-};
-
 std::int64_t softmax_workspace(const Call& call) { return call[0].numel() * 4; }
 
 Status softmax(const Call& call, std::byte* workspace) {
   static const kernels::NormaliseFn normalise = kernels::normalise_variants().front().run;
   const TensorView &x = call[0], &out = call[1];
-  const Rows rows(x, call.integers[0], call.integers[1]);
-  parallel_for(rows.outer * rows.inner, std::max<std::int64_t>(1, kElementsPerTask / rows.n),
-               [&](Range range) {
-                 for (std::int64_t row = range.begin; row < range.end; ++row) {
-                   const std::int64_t at = row / rows.inner * rows.n * rows.inner + row % rows.inner;
-                   float* result = reinterpret_cast<float*>(workspace) + row * rows.n;
-                   normalise({x.data + bytes_of(x.dtype, at), x.dtype, rows.inner, result, rows.n,
-                              kernels::Normalisation::softmax});
-                   for (std::int64_t i = 0; i < rows.n; ++i)
-                     store_number(result[i], out.data + bytes_of(out.dtype, at + i * rows.inner), out.dtype);
-                 }
-               });
+  const Lines lines(x, call.integers[0], call.integers[1]);
+  parallel_for(lines.count(), lines.grain(), [&](Range range) {
+    for (std::int64_t line = range.begin; line < range.end; ++line) {
+      const std::int64_t at = lines.begin(line);
+      float* result = reinterpret_cast<float*>(workspace) + line * lines.n;
+      normalise({x.data + bytes_of(x.dtype, at), x.dtype, lines.inner, result, lines.n,
+                 kernels::Normalisation::softmax});
+      for (std::int64_t i = 0; i < lines.n; ++i)
+        store_number(result[i], out.data + bytes_of(out.dtype, at + i * lines.inner), out.dtype);
+    }
+  });
   return {};
 }
 
@@ -72,12 +63,41 @@ Status rms_norm(const Call& call, std::byte* /*workspace*/) {
   return {};
 }
 
+// Inputs x, gamma, beta; gamma and beta have the last dimensions of x. integers[0]: the first axis of those that belong together.
+Status layer_norm(const Call& call, std::byte* /*workspace*/) {
+  const TensorView &x = call[0], &gamma = call[1], &beta = call[2], &out = call[3];
+  const aclDataType dtype = x.dtype;
+  const Lines lines(x, call.integers[0], x.rank);
+  const std::int64_t weights = gamma.numel();
+  parallel_for(lines.count(), lines.grain(), [&](Range range) {
+    for (std::int64_t line = range.begin; line < range.end; ++line) {
+      const std::int64_t begin = line * lines.n;
+      const auto value = [&](std::int64_t i) {
+        return double{load_number(x.data + bytes_of(dtype, begin + i), dtype)};
+      };
+      double sum = 0, squares = 0;
+      for (std::int64_t i = 0; i < lines.n; ++i) sum += value(i);
+      const double mean = sum / static_cast<double>(lines.n);
+      for (std::int64_t i = 0; i < lines.n; ++i) squares += (value(i) - mean) * (value(i) - mean);
+      const double factor = 1 / std::sqrt(squares / static_cast<double>(lines.n) + call.numbers[0]);
+      for (std::int64_t i = 0; i < lines.n; ++i) {
+        const std::int64_t weight = bytes_of(dtype, (begin + i) % weights);
+        store_number(static_cast<float>((value(i) - mean) * factor * load_number(gamma.data + weight, dtype) +
+                                        load_number(beta.data + weight, dtype)),
+                     out.data + bytes_of(dtype, begin + i), dtype);
+      }
+    }
+  });
+  return {};
+}
+
 }  // namespace
 
 std::span<const Entry> norms() {
   static constexpr Entry kEntries[] = {
       {MOEYARD_ATB_SOFTMAX, softmax, softmax_workspace},
       {MOEYARD_ATB_RMS_NORM, rms_norm},
+      {MOEYARD_ATB_LAYER_NORM, layer_norm},
   };
   return kEntries;
 }

@@ -40,5 +40,9 @@ std::span<const Entry> moves();
 std::span<const Entry> norms();
 std::span<const Entry> linear();
 std::span<const Entry> gating();
+std::span<const Entry> indexing();
+std::span<const Entry> reductions();
+std::span<const Entry> quantising();
+std::span<const Entry> grouped();
 
 }  // namespace moeyard::ops::atb

@@ -1,0 +1,88 @@
+// Moeyard. SPDX-License-Identifier: Apache-2.0
+#include <limits>
+
+#include "atb/common_op_params.h"
+#include "atb/kind.h"
+
+namespace moeyard::atb_layer {
+namespace {
+
+using Param = atb::common::IfCondParam;
+
+// One of two operations, which stay the program's.
+class IfCondOperation final : public BuiltIn {
+ public:
+  explicit IfCondOperation(const Param& param) : BuiltIn("IfCondOperation") { update(param); }
+  const Param& param() const { return param_; }
+  void update(const Param& param) {
+    param_ = param;
+    start_over({.inputs = param.opA->GetInputNum(), .outputs = param.opA->GetOutputNum(), .in_place = true});
+  }
+  void set_stream_id(std::uint32_t id) override {
+    BuiltIn::set_stream_id(id);
+    for (atb::Operation* operation : {param_.opA, param_.opB})
+      if (dynamic_cast<BuiltIn*>(operation) != nullptr) atb::SetExecuteStreamId(operation, id);
+  }
+
+ private:
+  // The choice that Setup and Execute keep to is that of the last InferShape, which is Setup's own.
+  atb::Status infer(const Descs& inputs, Descs& outputs) const override {
+    chosen_ = param_.handle(param_.userData) ? param_.opA : param_.opB;
+    return chosen_->InferShape(inputs, outputs);
+  }
+  // The operation itself says what it takes.
+  atb::Status check_inputs(const Descs&) const override { return atb::NO_ERROR; }
+  atb::Status plan(const atb::VariantPack& pack, ContextImpl& context,
+                   std::uint64_t& workspace_size) override {
+    set_up_ = chosen_;
+    MOEYARD_ATB_TRY(set_up_->Setup(pack, workspace_size, &context));
+    workspace_size_ = workspace_size;
+    return atb::NO_ERROR;
+  }
+  atb::Status take(const atb::VariantPack& pack, std::uint8_t* workspace, ContextImpl& context) override {
+    pack_ = pack;
+    workspace_ = workspace;
+    // Operations of the program know nothing of preparing: theirs is done with the launch.
+    const bool prepares =
+        execute_type() == atb::EXECUTE_PRELAUNCH && dynamic_cast<BuiltIn*>(set_up_) != nullptr;
+    return prepares ? set_up_->Execute(pack_, workspace_, workspace_size_, &context) : atb::NO_ERROR;
+  }
+  atb::Status launch(ContextImpl& context, aclrtStream /*stream*/) override {
+    return set_up_->Execute(pack_, workspace_, workspace_size_, &context);
+  }
+
+  Param param_;
+  mutable atb::Operation* chosen_ = nullptr;
+  atb::Operation* set_up_ = nullptr;
+  atb::VariantPack pack_;
+  std::uint8_t* workspace_ = nullptr;
+  std::uint64_t workspace_size_ = 0;
+};
+
+}  // namespace
+
+template <>
+struct Kind<Param> {
+  using Operation = IfCondOperation;
+  static constexpr const char* kName = "IfCondOperation";
+  // Functions cannot be compared: no parameter equals another one.
+  static double fields(const Param&) { return std::numeric_limits<double>::quiet_NaN(); }
+  static atb::Status check(const Param& p) {
+    const char* missing = p.userData == nullptr ? "userData"
+                          : !p.handle           ? "handle"
+                          : p.opA == nullptr    ? "opA"
+                          : p.opB == nullptr    ? "opB"
+                                                : nullptr;
+    if (missing != nullptr)
+      return fail(atb::ERROR_INVALID_PARAM, "%s: %s is null but is required", kName, missing);
+    if (p.opA->GetInputNum() == p.opB->GetInputNum() && p.opA->GetOutputNum() == p.opB->GetOutputNum())
+      return atb::NO_ERROR;
+    return fail(atb::ERROR_INVALID_PARAM,
+                "%s: opA has %u inputs and %u outputs, opB %u and %u, but both must have as many", kName,
+                p.opA->GetInputNum(), p.opA->GetOutputNum(), p.opB->GetInputNum(), p.opB->GetOutputNum());
+  }
+};
+
+template struct Exported<Param>;
+
+}  // namespace moeyard::atb_layer
