@@ -35,7 +35,7 @@ constexpr Setting kSettings[] = {
      "1 makes device memory shareable with other processes from the start, not from the first communicator "
      "of several "
      "processes on"},
-    {"MOEYARD_SECRET", "", "has no effect yet; a secret that ranks of a rank table prove to each other"},
+    {"MOEYARD_SECRET", "", "secret that ranks of a rank table have to know to find each other"},
 };
 
 std::string text_of(std::string_view name) {

@@ -16,6 +16,9 @@ namespace moeyard::comm {
 // Waiters share no lock, so hundreds that are woken together do not queue up behind each other.
 class Bell {
  public:
+  // several: it lies in memory of several processes, whose threads sleep on it.
+  explicit Bell(bool several = false) : several_(several) {}
+
   using TimePoint = std::chrono::steady_clock::time_point;
 
   std::uint32_t changes() const { return changes_.load(std::memory_order_seq_cst); }
@@ -27,6 +30,7 @@ class Bell {
  private:
   std::atomic<std::uint32_t> changes_{0};
   std::atomic<std::int32_t> sleepers_{0};
+  const bool several_;
 };
 
 }  // namespace moeyard::comm

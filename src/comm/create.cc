@@ -6,9 +6,9 @@
 #include <random>
 
 #include "base/errors.h"
+#include "comm/host/host_transport.h"
+#include "comm/host/world.h"
 #include "comm/registry.h"
-#include "comm/threads/threads_transport.h"
-#include "comm/threads/world.h"
 #include "hccl/hccl_types.h"
 
 namespace moeyard::comm {
@@ -16,23 +16,23 @@ namespace {
 
 constexpr std::int64_t kMiB = 1 << 20;
 
-std::string generate_name() {
-  static std::atomic<int> count{0};
-  std::random_device random;
-  return fmt::format("moeyard_{}_{:08x}{:08x}", count.fetch_add(1), random(), random());
-}
-
 std::shared_ptr<World> make_world(const std::string& name, int size, const Limits& limits) {
-  return std::make_shared<World>(name, size, limits.buffer_mb * kMiB);
+  return World::of_threads(name, size, limits.buffer_mb * kMiB);
 }
 
 std::shared_ptr<Group> make_rank(const std::string& name, const Limits& limits, int rank, std::int32_t device,
                                  const std::shared_ptr<Family>& family, const std::shared_ptr<World>& world) {
   return std::make_shared<Group>(Identity{name, rank, world->size(), device}, limits, family,
-                                 make_threads_transport(world, rank, device));
+                                 make_host_transport(world, rank, device));
 }
 
 }  // namespace
+
+std::string generate_name() {
+  static std::atomic<int> count{0};
+  std::random_device random;
+  return fmt::format("moeyard_{}_{:08x}{:08x}", count.fetch_add(1), random(), random());
+}
 
 Result<std::vector<std::shared_ptr<Group>>> create_local(std::string_view function, const Spec& spec,
                                                          std::span<const std::int32_t> devices) {
@@ -53,39 +53,22 @@ class SubCommunicators {
   static Result<std::shared_ptr<Group>> join(std::string_view function, const Group& parent, const Spec& spec,
                                              std::span<const std::uint32_t> members, int rank) {
     Family& family = parent.family();
-    std::lock_guard lock(family.mutex_);
-    Family::Sub& sub = family.subs_[spec.name];
-    if (sub.family == nullptr) {
-      sub.family = std::make_shared<Family>(true);
-      sub.members.assign(members.begin(), members.end());
-    } else if (!std::ranges::equal(sub.members, members)) {
-      if (!dormant(sub))
-        return fail(HCCL_E_PARA, TextCode::hccl_parameter,
-                    "{}: rankIds differ from what another rank gave for sub-communicator {}; all its ranks "
-                    "must give the "
-                    "same",
-                    function, spec.name);
-      sub.members.assign(members.begin(), members.end());
-      sub.times_joined.clear();
-      sub.generations.clear();
-    }
-    const std::size_t generation = sub.times_joined[rank];
-    auto world = generation < sub.generations.size() ? sub.generations[generation].lock() : nullptr;
-    if (world == nullptr) {
-      world = make_world(spec.name, static_cast<int>(members.size()), spec.limits);
-      sub.generations.resize(std::max(sub.generations.size(), generation + 1));
-      sub.generations[generation] = world;
-    }
-    auto group = make_rank(spec.name, spec.limits, rank, parent.device(), sub.family, world);
+    const std::lock_guard lock(family.mutex_);
+    SubSpec wanted{.name = spec.name,
+                   .members = {members.begin(), members.end()},
+                   .rank = rank,
+                   .device = parent.device(),
+                   .window_bytes = spec.limits.buffer_mb * kMiB};
+    Family::Sub& sub = family.subs_[{wanted.name, wanted.members}];
+    if (sub.family == nullptr) sub.family = std::make_shared<Family>(true);
+    wanted.generation = sub.times_joined[rank];
+    auto transport = MOEYARD_TRY(parent.sub(function, wanted));
+    auto group =
+        std::make_shared<Group>(Identity{spec.name, rank, static_cast<int>(members.size()), parent.device()},
+                                spec.limits, sub.family, std::move(transport));
     MOEYARD_TRY(enroll(function, {&group, 1}));
     ++sub.times_joined[rank];
     return group;
-  }
-
- private:
-  // Whether every rank that ever joined has gone: the name may then mean other members.
-  static bool dormant(const Family::Sub& sub) {
-    return std::ranges::all_of(sub.generations, [](const auto& world) { return world.expired(); });
   }
 };
 

@@ -16,6 +16,9 @@ struct Spec {
   int deterministic = 0;  // kept and compared; results never depend on it
 };
 
+// A name that no other communicator has.
+std::string generate_name();
+
 // Makes and enrolls all ranks of a communicator in this process: rank i belongs to devices[i]. HCCL_E_PARA:
 // the name is taken.
 Result<std::vector<std::shared_ptr<Group>>> create_local(std::string_view function, const Spec& spec,

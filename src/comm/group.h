@@ -105,6 +105,11 @@ class Group {
   // Between suspend and resume the HCCL functions refuse new work of this rank.
   std::atomic<bool> suspended{false};
 
+  // This rank in a communicator of some of the ranks.
+  Result<std::unique_ptr<Transport>> sub(std::string_view function, const SubSpec& spec) const {
+    return transport_->sub(function, spec);
+  }
+
   // The handle is being destroyed: peers that wait for this rank fail.
   void depart() { transport_->depart(); }
 

@@ -26,7 +26,6 @@ std::shared_ptr<Group> find_rank(std::string_view name, std::int32_t device);
 std::shared_ptr<Group> find_member(std::string_view name, int rank);
 
 // What the local ranks of a communicator have in common. A name belongs to one family at a time.
-class World;
 class Family {
  public:
   explicit Family(bool is_sub) : is_sub_(is_sub) {}
@@ -35,14 +34,12 @@ class Family {
  private:
   friend class SubCommunicators;
   struct Sub {
-    std::vector<std::uint32_t> members;  // ranks of the parent
     std::shared_ptr<Family> family;
-    std::map<int, std::size_t> times_joined;        // by rank of the sub-communicator
-    std::vector<std::weak_ptr<World>> generations;  // a rank's n-th join belongs to the n-th
+    std::map<int, int> times_joined;  // by rank of the sub-communicator
   };
   const bool is_sub_;
   std::mutex mutex_;
-  std::map<std::string, Sub, std::less<>> subs_;  // by name
+  std::map<std::pair<std::string, std::vector<std::int32_t>>, Sub> subs_;  // by name and ranks of the parent
 };
 
 // Makes ranks known; all or none. HCCL_E_PARA if another family has the name, or a device has a rank in it

@@ -2,9 +2,11 @@
 #pragma once
 #include <chrono>
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "base/status.h"
 #include "comm/posting.h"
@@ -20,10 +22,19 @@ struct Visit {
   OperatorName operator_name = nullptr;
   int round = 0;  // of its exchange
   Posting posting;
-  std::chrono::steady_clock::time_point came = {};  // filled by the transport
 };
 
-// How one rank reaches the peers of its communicator. threads/ is the model: one object per rank, shared
+// A communicator of some ranks of another one.
+struct SubSpec {
+  std::string name;
+  std::vector<std::int32_t> members;
+  int generation;  // of that name and those members, as this rank counts them: all count alike
+  int rank;        // this one's number in it
+  std::int32_t device;
+  std::int64_t window_bytes;
+};
+
+// How one rank reaches the peers of its communicator. host/ is the model: one object per rank, shared
 // state behind it. Group and Exchange see to it that a rank has at most one collective call at a time;
 // transfers and everything below "any thread" may run beside it.
 //
@@ -50,6 +61,10 @@ class Transport {
   // This rank among some of the ranks, which are numbered in the order given; it is one of them. Their meetings and
   // faults are their own: nobody waits for the others, whatever has become of them. Lives as long as this one.
   virtual Result<Transport*> among(std::span<const std::int32_t> members) = 0;
+
+  // This rank in a communicator of its own of some of the ranks. Does not wait for them. HCCL_E_PARA: others have the
+  // name.
+  virtual Result<std::unique_ptr<Transport>> sub(std::string_view function, const SubSpec& spec) = 0;
 
   // This rank leaves a call between its first and its last round: the communicator is in fault. Returns when
   // no peer touches this rank's memory any more.

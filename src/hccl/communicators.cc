@@ -38,17 +38,25 @@ Result<std::int32_t> device_of_this_thread(std::string_view function) {
       function);
 }
 
+comm::Candidate make_candidate(std::uint32_t rank, std::size_t size, std::int32_t device, comm::Spec spec) {
+  return {.rank = static_cast<int>(rank),
+          .size = static_cast<int>(size),
+          .device = device,
+          .spec = std::move(spec),
+          .host = comm::this_host()};
+}
+
 // Stored at once, so that another thread can break the wait with HcclCommDestroy(*comm).
 void publish(HcclComm* comm, HcclComm handle) {
   std::atomic_ref(*comm).store(handle, std::memory_order_release);
 }
 
-Status join(std::string_view function, const std::shared_ptr<comm::Gathering>& gathering,
+Status join(std::string_view function, const std::shared_ptr<comm::Rendezvous>& rendezvous,
             comm::Candidate candidate, std::chrono::milliseconds timeout, HcclComm* comm) {
   const HcclComm waiting =
-      connecting_handles().add(std::make_shared<Connecting>(Connecting{gathering, candidate.rank}));
+      connecting_handles().add(std::make_shared<Connecting>(Connecting{rendezvous, candidate.rank}));
   publish(comm, waiting);
-  auto group = gathering->arrive(function, candidate, timeout);
+  auto group = rendezvous->arrive(function, candidate, timeout);
   if (waiting != nullptr) connecting_handles().remove(waiting);
   publish(comm, nullptr);
   if (!group) return group.error();
@@ -88,10 +96,10 @@ Status init_all(std::string_view function, std::uint32_t ranks, const std::int32
 
 Status get_root_info(std::string_view function, HcclRootInfo* root_info) {
   MOEYARD_TRY(check_pointer(function, "rootInfo", root_info));
-  MOEYARD_TRY(read_environment(function));
+  const Environment environment = MOEYARD_TRY(read_environment(function));
   watch_for_fork();
-  comm::make_root_info(std::span<char, comm::kRootInfoBytes>(root_info->internal));
-  return {};
+  return comm::make_root_info(function, environment.network,
+                              std::span<char, comm::kRootInfoBytes>(root_info->internal));
 }
 
 Status init_root_info(std::string_view function, std::uint32_t ranks, const HcclRootInfo* root_info,
@@ -106,9 +114,10 @@ Status init_root_info(std::string_view function, std::uint32_t ranks, const Hccl
   const Environment environment = MOEYARD_TRY(read_environment(function));
   comm::Spec spec = MOEYARD_TRY(make_spec(function, environment, config.config));
   const std::int32_t device = MOEYARD_TRY(device_of_this_thread(function));
-  const auto gathering = MOEYARD_TRY(
-      comm::find_gathering(function, std::span<const char, comm::kRootInfoBytes>(root_info->internal)));
-  return join(function, gathering, {static_cast<int>(rank), static_cast<int>(ranks), device, std::move(spec)},
+  watch_for_fork();
+  const auto rendezvous = MOEYARD_TRY(
+      comm::find_rendezvous(function, std::span<const char, comm::kRootInfoBytes>(root_info->internal)));
+  return join(function, rendezvous, make_candidate(rank, ranks, device, std::move(spec)),
               environment.connect_timeout, comm);
 }
 
@@ -125,10 +134,9 @@ Status init_cluster_info(std::string_view function, const char* path, std::uint3
   comm::Spec spec = MOEYARD_TRY(make_spec(function, environment, config.config));
   const std::int32_t device = MOEYARD_TRY(device_of_this_thread(function));
   watch_for_fork();
-  const auto gathering =
-      MOEYARD_TRY(comm::find_table_gathering(function, table.text, static_cast<int>(rank)));
-  return join(function, gathering,
-              {static_cast<int>(rank), static_cast<int>(table.ranks.size()), device, std::move(spec)},
+  const auto rendezvous =
+      MOEYARD_TRY(comm::find_table_rendezvous(function, environment.network, table, static_cast<int>(rank)));
+  return join(function, rendezvous, make_candidate(rank, table.ranks.size(), device, std::move(spec)),
               environment.connect_timeout, comm);
 }
 
@@ -182,7 +190,7 @@ Status create_sub(std::string_view function, const HcclComm* parent, std::span<c
 Status destroy(std::string_view function, HcclComm comm) {
   if (comm != nullptr) {
     if (const auto connecting = connecting_handles().find(comm)) {
-      connecting->gathering->cancel(connecting->rank);
+      connecting->rendezvous->cancel(connecting->rank);
       return {};
     }
   }

@@ -14,6 +14,7 @@
 
 #include "base/errors.h"
 #include "hccl/hccl_types.h"
+#include "hccl/whitelist.h"
 
 namespace moeyard::hccl {
 namespace {
@@ -53,20 +54,24 @@ bool is_address(std::string_view text) {
   return inet_pton(AF_INET, address.c_str(), bytes) == 1 || inet_pton(AF_INET6, address.c_str(), bytes) == 1;
 }
 
-// "60000-60050", "60000,60050-60100" or "auto"; ranges do not overlap.
-bool is_port_range(std::string_view text) {
-  if (text == "auto") return true;
-  std::vector<std::pair<std::int64_t, std::int64_t>> ranges;
+// "60000-60050" or "60000,60050-60100", ranges do not overlap; "auto": any, an empty list.
+using Ports = std::vector<std::pair<int, int>>;
+std::optional<Ports> parse_ports(std::string_view text) {
+  Ports ranges;
+  if (text == "auto") return ranges;
   for (const std::string_view part : split(text, ',')) {
     const auto ends = split(part, '-');
     const auto low = integer(ends.front(), 1, 65535), high = integer(ends.back(), 1, 65535);
-    if (ends.size() > 2 || !low || !high || *low > *high) return false;
-    ranges.emplace_back(*low, *high);
+    if (ends.size() > 2 || !low || !high || *low > *high) return std::nullopt;
+    ranges.emplace_back(static_cast<int>(*low), static_cast<int>(*high));
   }
-  std::ranges::sort(ranges);
-  return std::ranges::adjacent_find(ranges, [](auto a, auto b) { return b.first <= a.second; }) ==
-         ranges.end();
+  Ports sorted = ranges;
+  std::ranges::sort(sorted);
+  if (std::ranges::adjacent_find(sorted, [](auto a, auto b) { return b.first <= a.second; }) != sorted.end())
+    return std::nullopt;
+  return ranges;
 }
+bool is_port_range(std::string_view text) { return parse_ports(text).has_value(); }
 
 template <class... Words>
 bool is_one_of(std::string_view text, Words... words) {
@@ -144,6 +149,21 @@ std::chrono::milliseconds to_ms(double of_seconds) {
   return std::chrono::milliseconds(static_cast<std::int64_t>(std::ceil(of_seconds * 1000)));
 }
 
+Result<comm::Network> read_network(std::string_view function) {
+  constexpr int kBootstrapPorts = 32, kLastPort = 65535;
+  comm::Network network;
+  network.address = value_of("HCCL_IF_IP");
+  network.interfaces = value_of("HCCL_SOCKET_IFNAME");
+  network.ipv6 = value_of("HCCL_SOCKET_FAMILY") == "AF_INET6";
+  const std::string_view range = value_of("HCCL_HOST_SOCKET_PORT_RANGE");
+  const int base = static_cast<int>(*integer(value_of("HCCL_IF_BASE_PORT"), 1024, 65520));
+  network.ports =
+      range.empty() ? Ports{{base, std::min(base + kBootstrapPorts - 1, kLastPort)}} : *parse_ports(range);
+  if (value_of("HCCL_WHITELIST_DISABLE") == "0")
+    network.whitelist = MOEYARD_TRY(read_whitelist(function, std::string(value_of("HCCL_WHITELIST_FILE"))));
+  return network;
+}
+
 }  // namespace
 
 std::span<const Setting> all_variables() {
@@ -165,12 +185,14 @@ Result<Environment> read_environment(std::string_view function) {
   }
   entry_log = value_of("HCCL_ENTRY_LOG_ENABLE") == "1";
   const std::string_view deterministic = value_of("HCCL_DETERMINISTIC");
+  comm::Network network = MOEYARD_TRY(read_network(function));
   return Environment{*integer(value_of("HCCL_BUFFSIZE"), 1, INT32_MAX),
                      std::chrono::seconds(*integer(value_of("HCCL_CONNECT_TIMEOUT"), 1, 7200)),
                      to_ms(*seconds(value_of("HCCL_EXEC_TIMEOUT"))),
                      is_one_of(deterministic, "false", "FALSE") ? 0
                      : is_one_of(deterministic, "true", "TRUE") ? 1
-                                                                : 2};
+                                                                : 2,
+                     std::move(network)};
 }
 
 bool logs_entries() { return entry_log.load(std::memory_order_relaxed); }

@@ -7,6 +7,7 @@
 
 #include "base/settings.h"
 #include "base/status.h"
+#include "comm/bootstrap/network.h"
 
 namespace moeyard::hccl {
 
@@ -19,6 +20,7 @@ struct Environment {
   std::chrono::milliseconds connect_timeout;  // HCCL_CONNECT_TIMEOUT
   std::chrono::milliseconds exec_timeout;     // HCCL_EXEC_TIMEOUT; 0 = never
   int deterministic;                          // HCCL_DETERMINISTIC: false 0, true 1, strict 2
+  comm::Network network;                      // HCCL_IF_*, HCCL_SOCKET_*, HCCL_*_PORT_RANGE, HCCL_WHITELIST_*
 };
 
 // HCCL_E_PARA: a variable has a value that it must not have.

@@ -15,7 +15,7 @@ namespace moeyard::hccl {
 
 struct Connecting {
   static constexpr std::uint8_t kHandleKind = 0x49;
-  std::shared_ptr<comm::Gathering> gathering;
+  std::shared_ptr<comm::Rendezvous> rendezvous;
   int rank;
 };
 

@@ -258,6 +258,7 @@ TEST(DispatchFailures, ARankRefusedInItsSecondPhaseDoesNotLeaveItsPeersWaitingEi
 
 // A rank number that is no rank's must not let another rank's peers believe that it was refused.
 TEST(DispatchFailures, ARefusedCallWithAWildRankNumberBlamesNobody) {
+  MOEYARD_SKIP_IN_PROCESSES();
   const EpGroup group(2);
   for (const std::int64_t wild : {INT64_C(1) << 32, (INT64_C(1) << 32) + 1, INT64_C(-1)}) {
     {
@@ -304,6 +305,7 @@ TEST(DispatchFailures, TheStreamDecidesWhichRankCalls) {
 }
 
 TEST(DispatchFailures, AStreamOfADeviceOutsideTheGroup) {
+  MOEYARD_SKIP_IN_PROCESSES();
   const EpGroup group(2);
   const Device outside(5);
   EpPart part(group, 0);

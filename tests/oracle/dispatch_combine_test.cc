@@ -269,7 +269,7 @@ TEST(DispatchCombine, PrintsItsDigest) {
 }
 
 std::string digest_with(const std::string& environment) {
-  const std::string command = environment + " " + testing::internal::GetArgvs()[0] +
+  const std::string command = again_prefix() + environment + " " + testing::internal::GetArgvs()[0] +
                               " --gtest_filter=DispatchCombine.PrintsItsDigest";
   FILE* pipe = popen(command.c_str(), "r");
   std::string found;

@@ -13,6 +13,7 @@
 #include "aclnnop/aclnn_moe_distribute_dispatch_v4.h"
 #include "hccl/hccl.h"
 #include "support/device.h"
+#include "support/processes.h"
 
 namespace oracle {
 
@@ -24,33 +25,34 @@ class EpGroup {
     make();
   }
   explicit EpGroup(std::vector<std::int32_t> devices) : devices_(std::move(devices)) { make(); }
-  ~EpGroup() {
-    for (const HcclComm comm : comms_) EXPECT_EQ(HcclCommDestroy(comm), HCCL_SUCCESS) << recent_message();
-  }
+  ~EpGroup() { destroy_communicator(comms_); }
   EpGroup(const EpGroup&) = delete;
   EpGroup& operator=(const EpGroup&) = delete;
 
   int size() const { return static_cast<int>(devices_.size()); }
   const char* name() const { return name_; }
 
-  // Runs the body once per rank, each on its own thread.
+  // Runs the body once per rank of this process, each on its own thread.
   void run(const std::function<void(int rank, const Device& device)>& body) const {
     std::vector<std::thread> threads;
-    for (int rank = 0; rank < size(); ++rank)
+    for (int rank = 0; rank < size(); ++rank) {
+      if (!process_place().owns(rank)) continue;
       threads.emplace_back([&, rank] {
         const Device device(devices_[static_cast<std::size_t>(rank)]);
         body(rank, device);
       });
+    }
     for (std::thread& thread : threads) thread.join();
+    meet_processes();
   }
 
  private:
   void make() {
-    comms_.resize(devices_.size());
-    EXPECT_EQ(HcclCommInitAll(static_cast<std::uint32_t>(devices_.size()), devices_.data(), comms_.data()),
-              HCCL_SUCCESS)
-        << recent_message();
-    EXPECT_EQ(HcclGetCommName(comms_[0], name_), HCCL_SUCCESS);
+    comms_ = make_communicator(devices_);
+    for (const HcclComm comm : comms_)
+      if (comm != nullptr) {
+        EXPECT_EQ(HcclGetCommName(comm, name_), HCCL_SUCCESS);
+      }
   }
 
   std::vector<std::int32_t> devices_;

@@ -13,6 +13,7 @@
 #include "acl/acl.h"
 #include "hccl/hccl.h"
 #include "support/device.h"
+#include "support/processes.h"
 
 namespace oracle {
 
@@ -25,10 +26,11 @@ struct Rank {
   aclError synchronize() const { return aclrtSynchronizeStream(stream); }
 };
 
-// Runs the body once per rank, on a thread with a stream on the rank's device.
+// Runs the body once per rank of this process, on a thread with a stream on the rank's device.
 inline void run_threads(const std::vector<HcclComm>& comms, const std::function<void(const Rank&)>& body) {
   std::vector<std::thread> threads;
   for (std::size_t i = 0; i < comms.size(); ++i) {
+    if (!process_place().owns(static_cast<int>(i))) continue;
     threads.emplace_back([&, i] {
       Rank rank{static_cast<int>(i), static_cast<int>(comms.size()), comms[i], nullptr};
       ASSERT_EQ(aclrtSetDevice(rank.rank), ACL_SUCCESS);
@@ -39,19 +41,18 @@ inline void run_threads(const std::vector<HcclComm>& comms, const std::function<
     });
   }
   for (std::thread& thread : threads) thread.join();
+  meet_processes();
 }
 
 // A communicator of devices 0 .. size - 1.
 class Communicator {
  public:
-  explicit Communicator(int size) : comms(size) {
+  explicit Communicator(int size) {
     std::vector<std::int32_t> devices(size);
     std::iota(devices.begin(), devices.end(), 0);
-    EXPECT_EQ(HcclCommInitAll(size, devices.data(), comms.data()), HCCL_SUCCESS) << recent_message();
+    comms = make_communicator(devices);
   }
-  ~Communicator() {
-    for (const HcclComm comm : comms) EXPECT_EQ(HcclCommDestroy(comm), HCCL_SUCCESS) << recent_message();
-  }
+  ~Communicator() { destroy_communicator(comms); }
   void run(const std::function<void(const Rank&)>& body) const { run_threads(comms, body); }
 
   std::vector<HcclComm> comms;

@@ -1,12 +1,12 @@
 // Moeyard. SPDX-License-Identifier: Apache-2.0
-// The sends and receives of threads/world.h: a receiver copies from the sender's buffer, then tells the
+// The sends and receives of host/world.h: a receiver copies from the sender's buffer, then tells the
 // sender.
 #include <cstring>
 #include <thread>
 
 #include "base/deadline.h"
 #include "base/errors.h"
-#include "comm/threads/world.h"
+#include "comm/host/world.h"
 #include "runtime/stop_signal.h"
 
 namespace moeyard::comm {
@@ -14,27 +14,21 @@ namespace moeyard::comm {
 struct World::Pairs {
   int rank;
   OperatorName operator_name;
-  std::vector<PairNode>& nodes;
+  int name;
+  std::span<PairNode> nodes;
 };
 
-Status World::transfer(int rank, OperatorName operator_name, std::span<const Transfer> items,
+Status World::transfer(int rank, OperatorName operator_name, std::span<PairNode> nodes,
                        std::chrono::milliseconds timeout) {
-  // Kept by the worker, so that nothing is allocated after its first calls.
-  thread_local std::vector<PairNode> nodes;
-  nodes.clear();
-  nodes.reserve(items.size());
-  for (const Transfer& item : items) nodes.emplace_back(item, rank);
-  seats_[rank].last_operator.store(operator_name, std::memory_order_relaxed);
-  Pairs pairs{rank, operator_name, nodes};
-  post(pairs);
-  return await(pairs, timeout);
-}
-
-void World::post(Pairs& pairs) {
-  for (PairNode& node : pairs.nodes) {
-    const int receiver = node.item.kind == Transfer::Kind::send ? node.item.peer : pairs.rank;
-    if (seats_[receiver].mailbox.post(node)) seats_[receiver].bell.ring();
+  Pairs pairs{rank, operator_name, index_of(operator_name), nodes};
+  Seat& mine = board_.seat(rank);
+  mine.last_name.store(pairs.name, std::memory_order_relaxed);
+  mine.last_round.store(0, std::memory_order_relaxed);
+  for (PairNode& node : nodes) {
+    Seat& receiver = board_.seat(node.receiver());
+    if (receiver.mailbox.post(spaces_, node)) receiver.bell.ring();
   }
+  return await(pairs, timeout);
 }
 
 // Copies what has met its sender; true when everything is done.
@@ -42,11 +36,11 @@ bool World::progress(Pairs& pairs) {
   bool done = true;
   for (PairNode& node : pairs.nodes) {
     PairNode::State state = node.state.load(std::memory_order_acquire);
-    if (state == PairNode::State::matched && node.item.kind == Transfer::Kind::receive) {
-      PairNode& sender = *node.partner;
-      if (node.agrees() && node.item.bytes > 0)
-        std::memmove(node.item.data, sender.item.data, node.item.bytes);
-      Bell& bell = seats_[node.item.peer].bell;
+    if (state == PairNode::State::matched && node.kind == Transfer::Kind::receive) {
+      PairNode& sender = *spaces_.at<PairNode>(node.partner);
+      if (node.agrees() && node.own.bytes > 0)
+        std::memmove(node.local, spaces_.at(node.partners.data), static_cast<std::size_t>(node.own.bytes));
+      Bell& bell = board_.seat(node.peer).bell;
       sender.state.store(PairNode::State::done, std::memory_order_release);  // it may be gone from here on
       bell.ring();
       state = PairNode::State::done;
@@ -59,22 +53,21 @@ bool World::progress(Pairs& pairs) {
 
 Status World::await(Pairs& pairs, std::chrono::milliseconds timeout) {
   const Deadline deadline = Deadline::after(timeout);
-  Bell& bell = seats_[pairs.rank].bell;
+  Bell& bell = board_.seat(pairs.rank).bell;
   const runtime::StopSignal& stop = runtime::StopSignal::current();
   runtime::Looks looks;
   for (;;) {
     const std::uint32_t seen = bell.changes();
     if (progress(pairs)) return outcome(pairs);
-    const bool faulty = in_fault_.load(std::memory_order_acquire) || waits_for_departed(pairs);
+    const bool faulty = board_.in_fault.load(std::memory_order_acquire) || waits_for_departed(pairs);
     if (!faulty && !deadline.expired() && !stop.requested()) {
-      bell.wait(seen, looks.next_before(deadline.at()));
+      if (!bell.wait(seen, looks.next_before(or_look(deadline.at())))) find_lost(pairs.name);
       continue;
     }
     const std::string missing = withdraw(pairs);
     if (missing.empty()) return outcome(pairs);
-    if (stop.requested())
-      set_fault(pairs.operator_name, fmt::format("the stream of rank {} was aborted", pairs.rank));
-    set_fault(pairs.operator_name,
+    if (stop.requested()) set_fault(pairs.name, fmt::format("the stream of rank {} was aborted", pairs.rank));
+    set_fault(pairs.name,
               fmt::format("rank {} waited for {} for {} ms; see that every send has its receive, or "
                           "raise the limit (MOEYARD_TIMEOUT_MS, hcclExecTimeOut or HCCL_EXEC_TIMEOUT)",
                           pairs.rank, missing, timeout.count()));
@@ -82,29 +75,34 @@ Status World::await(Pairs& pairs, std::chrono::milliseconds timeout) {
   }
 }
 
-// Takes back what has no partner, finishes the rest. Names the peers of what was taken back.
+// Takes back what has no partner, finishes the rest. Names the peers of what was taken back, and of what a receiver
+// that has ended will never copy.
 std::string World::withdraw(Pairs& pairs) {
   std::string missing;
-  for (PairNode& node : pairs.nodes) {
-    const int receiver = node.item.kind == Transfer::Kind::send ? node.item.peer : pairs.rank;
-    if (node.state.load(std::memory_order_acquire) != PairNode::State::posted) continue;
-    if (!seats_[receiver].mailbox.withdraw(node)) continue;
+  const auto give_up = [&](PairNode& node) {
     node.state.store(PairNode::State::done, std::memory_order_relaxed);
-    missing += fmt::format("{}{}", missing.empty() ? "" : ", ", describe_rank(node.item.peer));
+    missing += fmt::format("{}{}", missing.empty() ? "" : ", ", describe_rank(node.peer));
+  };
+  for (PairNode& node : pairs.nodes) {
+    if (node.state.load(std::memory_order_acquire) != PairNode::State::posted) continue;
+    if (board_.seat(node.receiver()).mailbox.withdraw(spaces_, node)) give_up(node);
   }
-  Bell& bell = seats_[pairs.rank].bell;
+  Bell& bell = board_.seat(pairs.rank).bell;
   for (;;) {  // a receiver always copies what is matched before it leaves, so this ends
     const std::uint32_t seen = bell.changes();
     if (progress(pairs)) return missing;
-    bell.wait(seen, std::nullopt);
+    if (bell.wait(seen, or_look(std::nullopt))) continue;
+    for (PairNode& node : pairs.nodes)
+      if (node.state.load(std::memory_order_acquire) != PairNode::State::done && lost(node.peer))
+        give_up(node);
   }
 }
 
 bool World::waits_for_departed(const Pairs& pairs) const {
-  if (!any_departed_.load(std::memory_order_acquire)) return false;
+  if (!board_.any_departed.load(std::memory_order_acquire)) return false;
   for (const PairNode& node : pairs.nodes)
     if (node.state.load(std::memory_order_acquire) == PairNode::State::posted &&
-        seats_[node.item.peer].departed.load(std::memory_order_acquire))
+        board_.seat(node.peer).departed.load(std::memory_order_acquire))
       return true;
   return false;
 }
@@ -112,15 +110,14 @@ bool World::waits_for_departed(const Pairs& pairs) const {
 Status World::outcome(const Pairs& pairs) const {
   for (const PairNode& node : pairs.nodes) {
     if (node.agrees()) continue;
-    const bool sends = node.item.kind == Transfer::Kind::send;
+    const bool sends = node.kind == Transfer::Kind::send;
+    const PairNode::Item& sent = sends ? node.own : node.partners;
+    const PairNode::Item& received = sends ? node.partners : node.own;
     return fail(stream_error::kWrongData, TextCode::hccl_parameter,
                 "{}: group {}: rank {} sends {} bytes of {} but rank {} receives {} bytes of {}; count and "
                 "type must agree",
-                *pairs.operator_name, name_, sends ? pairs.rank : node.item.peer,
-                sends ? node.item.bytes : node.partners_item.bytes,
-                sends ? node.item.type : node.partners_item.type, sends ? node.item.peer : pairs.rank,
-                sends ? node.partners_item.bytes : node.item.bytes,
-                sends ? node.partners_item.type : node.item.type);
+                *pairs.operator_name, name_, sends ? pairs.rank : node.peer, sent.bytes, sent.type,
+                sends ? node.peer : pairs.rank, received.bytes, received.type);
   }
   return {};
 }

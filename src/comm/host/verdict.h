@@ -3,7 +3,8 @@
 #include <functional>
 #include <string>
 
-#include "comm/transport.h"
+#include "base/status.h"
+#include "comm/host/board.h"
 
 namespace moeyard::comm {
 
@@ -16,17 +17,18 @@ struct Verdict {
   Status status;
   bool out_of_step = false;
 };
-// Messages say number_of(rank).
-Verdict judge(const std::string& group, int size, const std::function<const Visit&(int rank)>& visit_of,
-              const std::function<int(int rank)>& number_of);
+struct Posted {  // in one meeting
+  const std::string& group;
+  int size;
+  std::function<const SharedVisit&(int rank)> visit_of;
+  std::function<const std::string&(int index)> name_of;  // operators
+  std::function<int(int rank)> number_of;                // what messages call a rank
+};
+Verdict judge(const Posted& posted);
 
 // "HcclAllReduce" or, after its first round, "HcclAllReduce (round 2)".
-std::string describe_call(OperatorName name, int round);
+std::string describe_call(const std::string& name, int round);
 // "rank 0 is in HcclAllReduce and rank 1 in HcclBroadcast"
-std::string describe_mismatch(int rank, OperatorName name, int round, int other, OperatorName other_name,
-                              int other_round);
-
-// EI0003 for HCCL's functions, EZ1001 for operators.
-bool is_hccl_function(std::string_view name);
+std::string describe_mismatch(int rank, const std::string& call, int other, const std::string& other_call);
 
 }  // namespace moeyard::comm
