@@ -25,7 +25,11 @@ constexpr std::uint64_t kReturnedBytes = 128 * 1024;  // freed blocks of this si
 // Address space for twice the memory of the machine, as blocks may be sparse and freed ones leave gaps. A process
 // maps the file of each of its peers, and has 128 TiB for all of them.
 constexpr std::uint64_t kLeastBytes = UINT64_C(1) << 30;
+#ifdef __SANITIZE_THREAD__  // under which there are some hundred GiB in all
+constexpr std::uint64_t kMostBytes = UINT64_C(8) << 30;
+#else
 constexpr std::uint64_t kMostBytes = UINT64_C(512) << 30;
+#endif
 std::uint64_t wanted_bytes() {
   const auto memory =
       static_cast<std::uint64_t>(sysconf(_SC_PHYS_PAGES)) * static_cast<std::uint64_t>(sysconf(_SC_PAGESIZE));

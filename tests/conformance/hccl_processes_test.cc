@@ -212,36 +212,45 @@ TEST(RootInfoRefusals, RubbishAtThePortHarmsNobody) {
 
 TEST(RootInfoRefusals, ARankThatEndsWhileTheOthersConnect) {
   const Shared<RootInfoBox> box;
-  Forked(3, [&](int rank) {
+  const Shared<std::atomic<int>> ended, served;
+  Forked ranks(3, [&](int rank) {
     HcclComm comm = nullptr;
     const HcclRootInfo info = box->get(rank);
     if (rank == 2) {
       std::thread([&] { init(3, info, 2, &comm); }).detach();
-      std::this_thread::sleep_for(std::chrono::milliseconds(200));
+      std::this_thread::sleep_for(std::chrono::milliseconds(500));
       _exit(0);
     }
-    if (rank == 1) std::this_thread::sleep_for(std::chrono::milliseconds(600));
+    while (rank == 1 && *ended == 0) std::this_thread::sleep_for(std::chrono::milliseconds(1));
     const HcclResult result = init(3, info, static_cast<std::uint32_t>(rank), &comm);
     if (rank == 0) {
       EXPECT_EQ(result, HCCL_E_REMOTE);
       EXPECT_THAT(recent_message(), HasSubstr("rank 2 left while the ranks were connecting"));
-      std::this_thread::sleep_for(std::chrono::milliseconds(800));
+      while (*served == 0) std::this_thread::sleep_for(std::chrono::milliseconds(1));
     } else {
       EXPECT_THAT(result, AnyOf(HCCL_E_REMOTE, HCCL_E_PARA));  // it came after the end
+      *served = 1;
     }
-  }).expect_success();
+  });
+  EXPECT_EQ(ranks.wait(2), 0);
+  std::this_thread::sleep_for(std::chrono::milliseconds(100));
+  *ended = 1;
+  ranks.expect_success();
 }
 
 TEST(RootInfoRefusals, TheProcessThatMadeItHasEnded) {
   const Shared<RootInfoBox> box;
+  const Shared<std::atomic<int>> ended;
   Forked ranks(2, [&](int rank) {
     HcclComm comm = nullptr;
     const HcclRootInfo info = box->get(rank);
     if (rank == 0) return;
-    std::this_thread::sleep_for(std::chrono::milliseconds(300));
+    while (*ended == 0) std::this_thread::sleep_for(std::chrono::milliseconds(1));
     EXPECT_EQ(init(2, info, 1, &comm), HCCL_E_TCP_CONNECT);
     EXPECT_THAT(recent_message(), HasSubstr("did not find the process that made rootInfo at"));
   });
+  EXPECT_EQ(ranks.wait(0), 0);
+  *ended = 1;
   ranks.expect_success();
 }
 
@@ -481,8 +490,8 @@ TEST(LostProcesses, AtAnyMoment) {
     const int victim = attempt % kSize;
     Forked ranks(kSize, [&](int rank) {
       const ProcessRank me(kSize, rank, phases->box);
+      aclError code = me.sum();
       ++phases->ready;
-      aclError code = ACL_SUCCESS;
       for (int i = 0; code == ACL_SUCCESS; ++i) code = me.sum(i % 3 == 0 ? 200000 : 16);
       EXPECT_THAT(code, AnyOf(kFault, HCCL_E_REMOTE));
       EXPECT_THAT(recent_message(), HasSubstr("rank " + std::to_string(victim) + " (last seen in"));

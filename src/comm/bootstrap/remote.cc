@@ -162,13 +162,14 @@ Result<std::shared_ptr<Group>> TableRendezvous::arrive(std::string_view function
   const GoOn waiting = [&] { return !cancelled_ && !last.expired(); };
   MOEYARD_TRY(here_->enter(function, candidate, timeout));
   std::string why = "nobody listens there";
+  bool answered = false;  // what a rank 0 said tells more than that it has gone since
   while (looking()) {
     for (const std::string& address : elsewhere_.addresses)
       for (const auto& [first, end] : elsewhere_.ports)
         for (int port = first; port <= end && looking(); ++port) {
           Reached reached = greet(address, port, looking);
           if (!reached.channel) {
-            why = reached.why;
+            if (!answered) why = reached.why;
             if (reached.error != 0 && reached.error != ECONNREFUSED) break;  // the same at every port
             continue;
           }
@@ -180,6 +181,7 @@ Result<std::shared_ptr<Group>> TableRendezvous::arrive(std::string_view function
           if (joined && *joined) here_->hand_out(candidate.rank, **joined);
           if (joined) return *std::move(joined);
           why = visitor.why_not();
+          answered = true;
           MOEYARD_TRY(here_->enter(function, candidate, timeout));
         }
     std::this_thread::sleep_for(std::chrono::milliseconds(20));

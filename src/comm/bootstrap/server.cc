@@ -80,7 +80,8 @@ Result<int> Server::offer(std::string_view function, const GatheringId& id, Offe
   auto place = std::ranges::find_if(
       places_, [&](const Place& one) { return one.address == address && one.ports == ports; });
   if (place == places_.end()) {
-    places_.push_back({address, ports, MOEYARD_TRY(listen_at(function, address, ports))});
+    Listener listener = MOEYARD_TRY(listen_at(function, address, ports));
+    places_.push_back({address, ports, std::move(listener)});
     place = places_.end() - 1;
   }
   std::erase_if(offers_, [](const auto& entry) {

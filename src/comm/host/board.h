@@ -24,7 +24,7 @@ class Text {
   Text() {}  // whatever lies there: texts are only read where something says that they were written
   void set(std::string_view text) {
     size_ = static_cast<std::uint32_t>(std::min(text.size(), kBytes));
-    std::memcpy(text_, text.data(), size_);
+    if (size_ != 0) std::memcpy(text_, text.data(), size_);
   }
   std::string_view view() const { return {text_, std::min<std::size_t>(size_, kBytes)}; }
 

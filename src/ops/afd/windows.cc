@@ -59,7 +59,7 @@ Result<std::byte*> Windows::of(const char* function, std::int64_t rank) const {
   return fail(
       stream_error::kInternal, TextCode::internal,
       "{}: the window of rank {} cannot be addressed from this process, which is not supported yet; run the "
-      "workers as threads of one process",
+      "workers on one host",
       function, rank);
 }
 

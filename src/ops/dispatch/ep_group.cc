@@ -141,11 +141,10 @@ Status check_reach(const char* function, const comm::Round& round, const EpMembe
   for (int block = 0; block < blocks; ++block)
     if (round.address(static_cast<int>(peer), block) == nullptr &&
         round.bytes(static_cast<int>(peer), block) != 0)
-      return fail(
-          stream_error::kInternal, TextCode::internal,
-          "{}: the memory of rank {} cannot be reached from this process; run the ranks as threads of "
-          "one process",
-          function, members.rank_before(peer));
+      return fail(stream_error::kInternal, TextCode::internal,
+                  "{}: the memory of rank {} cannot be reached from this process; run the ranks on one "
+                  "host",
+                  function, members.rank_before(peer));
   return {};
 }
 

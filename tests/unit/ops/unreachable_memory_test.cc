@@ -28,6 +28,9 @@ class Far final : public comm::Transport {
   Status get(int, int, std::int64_t, std::span<std::byte>) override { return {}; }
   std::chrono::nanoseconds lateness(int /*peer*/) const override { return {}; }
   Result<comm::Transport*> among(std::span<const std::int32_t> /*members*/) override { return this; }
+  Result<std::unique_ptr<comm::Transport>> sub(std::string_view, const comm::SubSpec&) override {
+    return std::unique_ptr<comm::Transport>(std::make_unique<Far>());
+  }
   void abandon(comm::OperatorName) override {}
   Status transfer(comm::OperatorName, std::span<const comm::Transfer>, std::chrono::milliseconds) override {
     return {};
