@@ -90,6 +90,11 @@ class BuiltIn : public atb::Operation {
   std::vector<std::uint64_t> bytes_;  // of inputs, then outputs
 };
 
+// The stream that all work of any operation is on, as stream_of_work; those of a program's own stay on stream 0 unless they
+// derive from OperationInfra.
+std::int64_t stream_of(const atb::Operation* operation);
+void set_stream_of(atb::Operation* operation, std::uint32_t id);
+
 // "hh>h": the row of a signature's types that fits the inputs; its outputs begin after '>'. Null: none does.
 const char* find_types(const Signature& signature, const Descs& inputs);
 aclDataType type_of_letter(char letter);

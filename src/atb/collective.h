@@ -30,29 +30,19 @@ HcclDataType hccl_type(aclDataType type);
 //   static HcclResult run(const Param&, const CollectiveCall&);
 //   static atb::Status read_counts(const Param&, const atb::VariantPack&, Counts&);    optional
 template <class Param>
-class CollectiveOperation final : public BuiltIn {
- public:
-  explicit CollectiveOperation(const Param& param) : BuiltIn(Kind<Param>::kName) { update(param); }
-  const Param& param() const { return param_; }
-  void update(const Param& param) {
-    param_ = param;
-    start_over(Kind<Param>::signature(param));
-  }
+class CollectiveOperation final : public ParamOperation<BuiltIn, Param> {
+  using ParamOperation<BuiltIn, Param>::ParamOperation;
 
- private:
-  atb::Status infer(const Descs& inputs, Descs& outputs) const override {
-    return Kind<Param>::infer(param_, inputs, outputs);
-  }
   atb::Status plan(const atb::VariantPack& pack, ContextImpl& /*context*/,
                    std::uint64_t& /*workspace_size*/) override {
-    if constexpr (requires { Kind<Param>::read_counts(param_, pack, call_.counts); })
-      MOEYARD_ATB_TRY(Kind<Param>::read_counts(param_, pack, call_.counts));
+    if constexpr (requires { Kind<Param>::read_counts(this->param(), pack, call_.counts); })
+      MOEYARD_ATB_TRY(Kind<Param>::read_counts(this->param(), pack, call_.counts));
     const atb::Tensor& x = pack.inTensors.data()[0];
     call_.elements = atb::Utils::GetTensorNumel(x);
     call_.bytes = bytes_of(x.desc);
     call_.type = hccl_type(x.desc.dtype);
     CommunicatorPtr found;  // the former one is given up afterwards, so that it can be found again
-    MOEYARD_ATB_TRY(connect(name(), Ranks::of(param_), found));
+    MOEYARD_ATB_TRY(connect(this->name(), Ranks::of(this->param()), found));
     communicator_ = std::move(found);
     call_.comm = communicator_->get();
     return atb::NO_ERROR;
@@ -65,11 +55,10 @@ class CollectiveOperation final : public BuiltIn {
   }
   atb::Status launch(ContextImpl& /*context*/, aclrtStream stream) override {
     call_.stream = stream;
-    const HcclResult code = Kind<Param>::run(param_, call_);
+    const HcclResult code = Kind<Param>::run(this->param(), call_);
     return code == HCCL_SUCCESS ? atb::NO_ERROR : atb::ERROR_HCCL_FAIL;  // HCCL has left a message
   }
 
-  Param param_;
   CollectiveCall call_;
   CommunicatorPtr communicator_;
 };

@@ -96,6 +96,10 @@ HcclResult share(const std::string& key, const std::function<HcclResult(::HcclCo
   std::shared_ptr<Registry::Entry> entry;
   {
     const std::lock_guard lock(registry().mutex);
+    std::erase_if(registry().entries,
+                  [](const auto& known) {  // whose communicator is gone, and nobody makes it
+                    return known.second.use_count() == 1 && known.second->communicator.expired();
+                  });
     std::shared_ptr<Registry::Entry>& found = registry().entries[key];
     if (found == nullptr) found = std::make_shared<Registry::Entry>();
     entry = found;

@@ -8,29 +8,19 @@ namespace {
 using Param = atb::common::EventParam;
 
 // Orders streams; has no tensors.
-class EventOperation final : public BuiltIn {
- public:
-  explicit EventOperation(const Param& param) : BuiltIn("EventOperation") { update(param); }
-  const Param& param() const { return param_; }
-  void update(const Param& param) {
-    param_ = param;
-    start_over({.inputs = 0, .outputs = 0});
-  }
+class EventOperation final : public ParamOperation<BuiltIn, Param> {
+  using ParamOperation::ParamOperation;
 
- private:
-  atb::Status infer(const Descs&, Descs&) const override { return atb::NO_ERROR; }
   atb::Status plan(const atb::VariantPack&, ContextImpl&, std::uint64_t&) override { return atb::NO_ERROR; }
   atb::Status take(const atb::VariantPack&, std::uint8_t*, ContextImpl&) override { return atb::NO_ERROR; }
   atb::Status launch(ContextImpl&, aclrtStream stream) override {
     aclError code = 0;
-    if (param_.operatorType == Param::RECORD) code = aclrtRecordEvent(param_.event, stream);
-    if (param_.operatorType == Param::WAIT) code = aclrtStreamWaitEvent(stream, param_.event);
+    if (param().operatorType == Param::RECORD) code = aclrtRecordEvent(param().event, stream);
+    if (param().operatorType == Param::WAIT) code = aclrtStreamWaitEvent(stream, param().event);
     if (code == 0) return atb::NO_ERROR;
     return fail(atb::ERROR_RT_FAIL, "%s: the runtime refused the event with %d", name(),
                 static_cast<int>(code));
   }
-
-  Param param_;
 };
 
 }  // namespace
@@ -39,6 +29,8 @@ template <>
 struct Kind<Param> {
   using Operation = EventOperation;
   static constexpr const char* kName = "EventOperation";
+  static Signature signature(const Param&) { return {.inputs = 0, .outputs = 0}; }
+  static atb::Status infer(const Param&, const Descs&, Descs&) { return atb::NO_ERROR; }
   static auto fields(const Param& p) { return std::tie(p.event, p.operatorType); }
   static atb::Status check(const Param& p) {
     if (p.operatorType < Param::UNDEFINED || p.operatorType > Param::WAIT)

@@ -9,7 +9,6 @@
 #include "atb/failure.h"
 #include "atb/graph_checks.h"
 #include "atb/graveyard.h"
-#include "atb/operation_infra.h"
 
 namespace moeyard::atb_layer {
 namespace {
@@ -24,12 +23,6 @@ bool synchronises() {
     return value != nullptr && std::strcmp(value, "1") == 0;
   }();
   return asked;
-}
-
-std::int64_t stream_of(const atb::Operation* operation) {
-  if (const auto* built_in = dynamic_cast<const BuiltIn*>(operation)) return built_in->stream_of_work();
-  if (const auto* own = dynamic_cast<const atb::OperationInfra*>(operation)) return own->GetExecuteStreamId();
-  return 0;
 }
 
 std::uint64_t numel_of(const atb::Dims& shape) {
@@ -66,10 +59,7 @@ std::string GraphOperation::name_of(std::size_t i) const { return name_of_node(i
 
 void GraphOperation::set_stream_id(std::uint32_t id) {
   BuiltIn::set_stream_id(id);
-  for (const Step& step : steps_) {
-    if (auto* built_in = dynamic_cast<BuiltIn*>(step.operation)) built_in->set_stream_id(id);
-    if (auto* infra = dynamic_cast<atb::OperationInfra*>(step.operation)) infra->SetExecuteStreamId(id);
-  }
+  for (const Step& step : steps_) set_stream_of(step.operation, id);
 }
 
 std::int64_t GraphOperation::stream_of_work() const {

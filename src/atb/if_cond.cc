@@ -2,6 +2,7 @@
 #include <limits>
 
 #include "atb/common_op_params.h"
+#include "atb/graph_memory.h"
 #include "atb/kind.h"
 
 namespace moeyard::atb_layer {
@@ -20,8 +21,12 @@ class IfCondOperation final : public BuiltIn {
   }
   void set_stream_id(std::uint32_t id) override {
     BuiltIn::set_stream_id(id);
-    for (atb::Operation* operation : {param_.opA, param_.opB})
-      if (dynamic_cast<BuiltIn*>(operation) != nullptr) atb::SetExecuteStreamId(operation, id);
+    set_stream_of(param_.opA, id);
+    set_stream_of(param_.opB, id);
+  }
+  std::int64_t stream_of_work() const override {
+    const std::int64_t a = stream_of(param_.opA), b = stream_of(param_.opB);
+    return a == b ? a : Piece::kSeveral;
   }
 
  private:

@@ -25,23 +25,29 @@ namespace moeyard::atb_layer {
 template <class Param>
 struct Kind;
 
-template <class Param>
-class OperationOf final : public KernelOperation {
+// An operation that is made from a Param and answers with its Kind.
+template <class Base, class Param>
+class ParamOperation : public Base {
  public:
-  explicit OperationOf(const Param& param) : KernelOperation(Kind<Param>::kName) { update(param); }
+  explicit ParamOperation(const Param& param) : Base(Kind<Param>::kName) { update(param); }
   const Param& param() const { return param_; }
   void update(const Param& param) {
     param_ = param;
-    start_over(Kind<Param>::signature(param));
+    Base::start_over(Kind<Param>::signature(param));
   }
 
  private:
   atb::Status infer(const Descs& inputs, Descs& outputs) const override {
     return Kind<Param>::infer(param_, inputs, outputs);
   }
-  void describe(MoeyardAtbCall& call) const override { Kind<Param>::describe(param_, call); }
 
   Param param_;
+};
+
+template <class Param>
+class OperationOf final : public ParamOperation<KernelOperation, Param> {
+  using ParamOperation<KernelOperation, Param>::ParamOperation;
+  void describe(MoeyardAtbCall& call) const override { Kind<Param>::describe(this->param(), call); }
 };
 
 template <class Param>

@@ -82,6 +82,17 @@ uint32_t GetExecuteStreamId(Operation* operation) {
 
 namespace moeyard::atb_layer {
 
+std::int64_t stream_of(const atb::Operation* operation) {
+  if (const auto* built_in = dynamic_cast<const BuiltIn*>(operation)) return built_in->stream_of_work();
+  if (const auto* own = dynamic_cast<const atb::OperationInfra*>(operation)) return own->GetExecuteStreamId();
+  return 0;
+}
+
+void set_stream_of(atb::Operation* operation, std::uint32_t id) {
+  if (auto* built_in = dynamic_cast<BuiltIn*>(operation)) built_in->set_stream_id(id);
+  if (auto* own = dynamic_cast<atb::OperationInfra*>(operation)) own->SetExecuteStreamId(id);
+}
+
 atb::Status refuse_reserved(const char* name) {
   return fail(
       atb::ERROR_INVALID_PARAM,

@@ -289,13 +289,6 @@ TEST(AtbCollectives, CrossCommunicatorsHaveSomeRanksOfATable) {
   });
 }
 
-template <class Param>
-void refused(const Param& param, const char* message) {
-  atb::Operation* made = nullptr;
-  EXPECT_EQ(atb::CreateOperation(param, &made), atb::ERROR_INVALID_PARAM) << message;
-  EXPECT_THAT(recent_message(), HasSubstr(message));
-}
-
 TEST(AtbCollectives, BadParametersAreRefused) {
   refused(infer::AllReduceParam(), "rankSize 0 but both ranks must lie in [0, rankSize)");
   refused(of_rank<infer::AllGatherParam>(2, 2), "rank is 2");

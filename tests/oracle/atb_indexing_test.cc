@@ -36,13 +36,6 @@ class AtbIndexingTest : public testing::Test {
   std::mt19937 random{seed()};
 };
 
-template <class Param>
-void refused(const Param& param, const char* message) {
-  atb::Operation* made = nullptr;
-  EXPECT_EQ(atb::CreateOperation(param, &made), atb::ERROR_INVALID_PARAM) << message;
-  EXPECT_THAT(recent_message(), HasSubstr(message));
-}
-
 template <class T>
 void check_sort(const Atb& atb, std::mt19937& random) {
   for (int round = 0; round < 10; ++round) {

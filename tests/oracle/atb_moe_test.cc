@@ -273,13 +273,6 @@ TEST_F(AtbMoeTest, GroupsAndExpertsAreChosenInOrder) {
   }
 }
 
-template <class Param>
-void refused(const Param& param, const char* message) {
-  atb::Operation* made = nullptr;
-  EXPECT_EQ(atb::CreateOperation(param, &made), atb::ERROR_INVALID_PARAM) << message;
-  EXPECT_THAT(recent_message(), HasSubstr(message));
-}
-
 TEST_F(AtbMoeTest, BadParametersAreRefused) {
   infer::GatingParam gating;
   gating.cumSumNum = 1025;

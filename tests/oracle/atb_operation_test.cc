@@ -444,6 +444,39 @@ TEST_F(AtbOperationTest, IfCondAsksAtEachSetup) {
   EXPECT_EQ(sum.values<float>(), (std::vector<float>{10, 40, 90, 40, 100, 180})) << "the other way round";
 }
 
+// In a graph, with operations on another stream; the graph does not own these.
+TEST_F(AtbOperationTest, IfCondIsANodeOfAGraph) {
+  const OperationPtr product(make(elewise(ElewiseParam::ELEWISE_MUL)));
+  bool adds = false;
+  atb::common::IfCondParam param;
+  param.userData = &adds;
+  param.handle = [](void* data) { return *static_cast<bool*>(data); };
+  param.opA = operation.get();
+  param.opB = product.get();
+  atb::GraphParam graph_param;
+  graph_param.inTensorNum = 2;
+  graph_param.outTensorNum = graph_param.internalTensorNum = 1;
+  graph_param.nodes.resize(2);
+  graph_param.nodes[0] = {make(param), {0, 1}, {3}};
+  graph_param.nodes[1] = {make(elewise(ElewiseParam::ELEWISE_ADD)), {3, 1}, {2}};
+  OperationPtr graph(make(graph_param));
+  aclrtStream second = nullptr;
+  ASSERT_EQ(aclrtCreateStream(&second), 0);
+  ASSERT_EQ(atb.context->SetExecuteStreams({atb.device.stream(), second}), 0);
+  ASSERT_EQ(atb::SetExecuteStreamId(graph.get(), 1), 0);
+  EXPECT_EQ(atb::GetExecuteStreamId(product.get()), 1u);
+  const Workspace workspace(512);
+  ASSERT_EQ(graph->Setup(pack, size, atb.context.get()), 0) << recent_message();
+  ASSERT_EQ(size, 512u);
+  ASSERT_EQ(graph->Execute(pack, workspace.data(), size, atb.context.get()), 0) << recent_message();
+  ASSERT_EQ(aclrtSynchronizeStream(second), 0);
+  EXPECT_EQ(sum.values<float>(), (std::vector<float>{20, 60, 120, 50, 120, 210}));
+  graph.reset();
+  EXPECT_EQ(product->GetName(), "ElewiseOperation");
+  ASSERT_EQ(atb.context->SetExecuteStream(atb.device.stream()), 0);
+  ASSERT_EQ(aclrtDestroyStream(second), 0);
+}
+
 TEST_F(AtbOperationTest, IfCondNeedsTwoOperationsOfOneForm) {
   const OperationPtr one_input(make(elewise(ElewiseParam::ELEWISE_COS)));
   bool adds = true;

@@ -19,13 +19,6 @@ class AtbQuantisedTest : public testing::Test {
   std::mt19937 random{seed()};
 };
 
-template <class Param>
-void refused(const Param& param, const char* message) {
-  atb::Operation* made = nullptr;
-  EXPECT_EQ(atb::CreateOperation(param, &made), atb::ERROR_INVALID_PARAM) << message;
-  EXPECT_THAT(recent_message(), HasSubstr(message));
-}
-
 std::int8_t to_int8(float value) {
   return static_cast<std::int8_t>(std::max(-128.0f, std::min(127.0f, std::nearbyint(value))));
 }

@@ -99,6 +99,14 @@ atb::Operation* make(const Param& param) {
   return operation;
 }
 
+// The parameter is refused, with this in the message.
+template <class Param>
+void refused(const Param& param, const char* message) {
+  atb::Operation* made = nullptr;
+  EXPECT_EQ(atb::CreateOperation(param, &made), atb::ERROR_INVALID_PARAM) << message;
+  EXPECT_THAT(recent_message(), testing::HasSubstr(message));
+}
+
 // Device memory for a call.
 class Workspace {
  public:
