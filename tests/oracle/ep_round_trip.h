@@ -10,6 +10,7 @@
 
 #include "oracle/ep_calls.h"
 #include "oracle/ep_reference.h"
+#include "oracle/ep_split.h"
 
 namespace oracle {
 
@@ -19,6 +20,7 @@ struct EpOptions {
   bool repeats = false;       // real experts named twice by a token
   bool indices = false;       // assistInfo numbers sent slots instead of naming received ones (A2)
   const char* algorithm = "";
+  bool split = false;     // by Setup and Teardown
   int rows_to_spare = 2;  // that the outputs have beyond the capacity
 };
 
@@ -219,8 +221,13 @@ class EpRoundTrip {
     p.weights = weights_travel ? static_cast<aclTensor*>(weights) : nullptr;
     p.expand_x = rows, p.dynamic_scales = handle(scales), p.assist = assist, p.nums = nums, p.counts = counts;
     p.tp_counts = tp_counts, p.expand_scales = handle(expand_scales);
-    EXPECT_EQ(shape.first_version ? run_first(p, device) : run(p, device), 0)
-        << describe() << ": rank " << me << ": " << recent_message();
+    SplitLayer split;
+    const auto run_dispatch = [&] {
+      if (options.split) return dispatch_in_halves(p, split, layout(random), device);
+      return shape.first_version ? run_first(p, device) : run(p, device);
+    };
+    EXPECT_EQ(run_dispatch(), 0) << describe() << ": rank " << me << ": " << recent_message();
+    if (options.split) check_index(me, split.index());
     check_rows(me, rows, handle(scales) != nullptr ? &*scales : nullptr, want, fit);
     check_labels(me, want, fit, assist, nums, counts, expand_scales, p.nums_type);
     for (const Tensor* tensor : {&rows, &assist, &nums, &counts})
@@ -254,8 +261,11 @@ class EpRoundTrip {
     c.elastic = handle(elastic);
     c.expand_scales = handle(expand_scales), c.shared_x = handle(shared_x), c.ori_x = handle(ori_x);
     c.alpha1 = handle(alpha1), c.alpha2 = handle(alpha2), c.v = handle(v), c.out = out;
-    EXPECT_EQ(shape.first_version ? run_first(c, device) : run(c, device), 0)
-        << describe() << ": rank " << me << ": " << recent_message();
+    const auto run_combine = [&] {
+      if (options.split) return split.combine(c, device);
+      return shape.first_version ? run_first(c, device) : run(c, device);
+    };
+    EXPECT_EQ(run_combine(), 0) << describe() << ": rank " << me << ": " << recent_message();
     // No peer reads the rows any more.
     std::memset(expand_x.memory(), 0xFF, expand_x.bytes());
     check_sums(me, out);
@@ -263,6 +273,19 @@ class EpRoundTrip {
     std::uint64_t digest = 1469598103934665603u;
     for (const std::uint16_t bits : out.values<std::uint16_t>()) digest = (digest ^ bits) * 1099511628211u;
     return digest;
+  }
+
+  int dispatch_in_halves(const DispatchParams& p, SplitLayer& split, Layout layout,
+                         const Device& device) const {
+    const bool plain = shape.quantised.plain();
+    return split.dispatch(p, plain ? DtypeOf<T>::value : shape.quantised.to, plain ? sizeof(T) : 1, layout,
+                          device);
+  }
+
+  void check_index(int me, const Tensor& index) const {
+    std::vector<std::int32_t> want(index.values<std::int32_t>().size(), 0x5A5A5A5A);
+    fill_indices(me, want);
+    EXPECT_EQ(index.values<std::int32_t>(), want) << describe() << ": expandIdxOut of rank " << me;
   }
 
   // Rows of bytes: 4-bit ones have no gaps between them.
@@ -372,7 +395,8 @@ class EpRoundTrip {
       EXPECT_EQ(expand_scales->values<std::uint32_t>(), weights)
           << describe() << ": expandScalesOut of rank " << me;
     }
-    std::vector<std::int32_t> sums(want.sums.begin(), want.sums.end());
+    std::vector<std::int32_t> sums;
+    if (!options.split) sums.assign(want.sums.begin(), want.sums.end());  // else there is no such output
     sums.resize(counts.values<std::int32_t>().size(), 0x5A5A5A5A);
     EXPECT_EQ(counts.values<std::int32_t>(), sums) << describe() << ": epRecvCountsOut of rank " << me;
     std::vector<std::int64_t> per_expert(want.rows_of_expert.begin(), want.rows_of_expert.end());

@@ -10,6 +10,7 @@
 #include "base/numbers.h"
 #include "base/parallel.h"
 #include "ops/dispatch/ep_group.h"
+#include "ops/dispatch/split_combine.h"
 
 namespace moeyard::ops {
 namespace {
@@ -62,9 +63,14 @@ class CombineCall {
 
   Status run() {
     const auto waits = count_waits(plan_.waits.span_in(workspace_), members_, exchange_);
-    const comm::Round offers = MOEYARD_TRY(swap_offers(gather_rows(check_inputs())));
+    Status wrong;
+    if (args_.is_split())
+      MOEYARD_TRY(learn_counts(wrong));
+    else
+      wrong = check_inputs();
+    const comm::Round offers = MOEYARD_TRY(swap_offers(gather_rows(std::move(wrong))));
     MOEYARD_TRY(find_peers(offers));
-    Status wrong = check_expected(offers);
+    wrong = check_expected(offers);
     if (wrong.ok() && plan_.triples) wrong = return_rows();
     // From here on every rank's table is complete.
     static_cast<void>(MOEYARD_TRY(exchange_.round({.blocks = blocks_, .error = std::move(wrong)})));
@@ -89,9 +95,41 @@ class CombineCall {
       return i < members_.rank ? 0 : sum_said(members_.layout.shared_ranks() - 1);
     return sum_said(i);
   }
-  std::int64_t sum_said(std::int64_t i) const { return args_.ep_send_counts.at<std::int32_t>(i); }
+  std::int64_t sum_said(std::int64_t i) const {
+    if (args_.is_split()) return plan_.held_sums.in(workspace_)[i];
+    return args_.ep_send_counts.at<std::int32_t>(i);
+  }
   std::int64_t sum_before(std::int64_t i) const { return i == 0 ? 0 : sum(i - 1); }
   std::int64_t row_count() const { return sum(local_experts_ * ranks() - 1); }
+
+  // Without epSendCounts the peers say how many rows of theirs I hold. Fails where that meeting does; `wrong` is what this rank
+  // finds afterwards.
+  Status learn_counts(Status& wrong) {
+    const auto sent = plan_.sent_counts.span_in(workspace_);
+    Status bad_slots = slots_.scan(function_, plan_.targets.span_in(workspace_), sent);
+    const EpFacts facts = ep_facts(Combine::kContract, &args_, members_, plan_.limits.buffer_mb);
+    const comm::Round counts = MOEYARD_TRY(exchange_.round(
+        {.facts = facts.all(),
+         .message = std::as_bytes(sent),
+         .bytes_per_peer = members_.layout.width() * static_cast<std::int64_t>(sizeof(std::int32_t)),
+         .error = std::move(bad_slots)}));
+    std::int64_t held = 0;
+    for (std::int64_t i = 0; i < local_experts_ * ranks(); ++i) {
+      std::int32_t count;
+      std::memcpy(&count, counts.message(static_cast<int>(i % ranks())).data() + i / ranks() * 4, 4);
+      held += count;
+      plan_.held_sums.in(workspace_)[i] = static_cast<std::int32_t>(std::min<std::int64_t>(held, INT32_MAX));
+    }
+    const std::int64_t fit = std::min(args_.expand_x.dim(0), Commands(args_.comm_cmd_info).count());
+    wrong = check_commands(function_, args_, plan_.targets.span_in(workspace_));
+    if (held > fit)
+      wrong = wrong_data(function_,
+                         "the ranks have sent {} rows to this one but expandX and commCmdInfo hold {}; make "
+                         "them larger, the experts of a token distinct, or globalBs the largest BS times "
+                         "epWorldSize",
+                         held, fit);
+    return {};
+  }
 
   // The rows that I hold must be where the peers expect theirs.
   Status check_counts() const {
@@ -219,16 +257,17 @@ class CombineCall {
     });
     const std::int64_t row = first_wrong.load();
     if (row == INT64_MAX) return {};
+    const bool split = args_.is_split();
     return wrong_data(
         function_,
-        "assistInfoForCombine says that row {} is rank {}, token {}, slot {}, which is no slot of the rank "
-        "that "
-        "epSendCounts names for the row; pass the assistInfoForCombineOut of the dispatch that expandX comes "
-        "from",
-        row, triple(row, 0), triple(row, 1), triple(row, 2));
+        "{} says that row {} is rank {}, token {}, slot {}, which is no slot of the rank that {} "
+        "for the row; pass the assistInfoForCombineOut of the dispatch that expandX comes from{}",
+        split ? "commCmdInfo" : "assistInfoForCombine", row, triple(row, 0), triple(row, 1), triple(row, 2),
+        split ? "dispatch had" : "epSendCounts names", split ? " to Setup" : "");
   }
 
   std::int64_t triple(std::int64_t row, std::int64_t i) const {
+    if (args_.is_split()) return Commands(args_.comm_cmd_info).word(row, i);
     return args_.assist_info.at<std::int32_t>(3 * row + i);
   }
 
@@ -269,7 +308,9 @@ class CombineCall {
                       "no rank returned a row for token {}, slot {}; pass the {}, expertIds and mask of the "
                       "dispatch that expandX comes from on every rank",
                       slot / slots_.per_token(), slot % slots_.per_token(),
-                      args_.first_version ? "expandIdx" : "assistInfoForCombineOut");
+                      args_.is_split()      ? "commCmdInfo"
+                      : args_.first_version ? "expandIdx"
+                                            : "assistInfoForCombineOut");
   }
 
   // The number of the first slot of t without a row, INT64_MAX if there is none.
@@ -411,6 +452,7 @@ Result<Combine::Plan> Combine::plan(const char* function, const Args& args) {
   if (has_partner(args)) plan.tp = TpSum::Plan(args, scratch);
   plan.targets = scratch.add<Target>(slots);
   plan.sent_counts = scratch.add<std::int32_t>(layout.destinations());
+  if (args.is_split()) plan.held_sums = scratch.add<std::int32_t>(layout.destinations());
   plan.offers = scratch.add<std::byte>(layout.ranks() * plan.offer_bytes);
   plan.peers = scratch.add<CombinePeer>(layout.ranks());
   if (args.elastic_info.present()) plan.members = scratch.add<std::int32_t>(layout.ranks());

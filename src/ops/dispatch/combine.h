@@ -25,7 +25,11 @@ struct CombineArgs : EpAttributes {
   // Of CombineAddRmsNorm, see include/aclnnop/aclnn_moe_distribute_combine_add_rms_norm_v2.h.
   TensorView residual_x, gamma, y_out, rstd_out;
   float norm_eps = 0;
+  // Of CombineSetup and CombineTeardown, see split_combine.h.
+  TensorView quant_expand_x, expand_idx, comm_cmd_info;
+  std::int64_t comm_type = 0;
 
+  bool is_split() const { return comm_cmd_info.present(); }
   std::int64_t bs() const { return expert_ids.dim(0); }
   std::int64_t topk() const { return expert_ids.dim(1); }
   std::int64_t hidden() const { return expand_x.dim(1); }
@@ -68,6 +72,7 @@ struct Combine {
     DenseRows expand_x, shared_expert_x, ori_x, const_alpha1, const_alpha2, const_v, x_out;
     Part<Target> targets;            // [BS * slots per token]
     Part<std::int32_t> sent_counts;  // [destinations]
+    Part<std::int32_t> held_sums;    // [L * W] what epSendCounts says where that is not given
     Part<std::byte> offers;          // [W] the message of the first round
     Part<CombinePeer> peers;         // [W]
     Part<std::int32_t> members;      // [W] where elasticInfo names them

@@ -7,6 +7,7 @@
 #include "base/errors.h"
 #include "base/parallel.h"
 #include "ops/dispatch/ep_group.h"
+#include "ops/dispatch/split_dispatch.h"
 
 namespace moeyard::ops {
 namespace {
@@ -62,7 +63,9 @@ class DispatchCall {
   // Numbers my slots and tells every peer how many rows it gets for each of its experts.
   Result<comm::Round> swap_counts() {
     const auto counts = plan_.send_counts.span_in(workspace_);
-    Status wrong = slots_.scan(function_, plan_.targets.span_in(workspace_), counts);
+    const auto targets = plan_.targets.span_in(workspace_);
+    Status wrong = args_.is_split() ? read_commands(function_, args_, members_.layout, targets, counts)
+                                    : slots_.scan(function_, targets, counts);
     const EpFacts facts = ep_facts(Dispatch::kContract, &args_, members_, plan_.limits.buffer_mb);
     return exchange_.round(
         {.facts = facts.all(),
@@ -216,9 +219,8 @@ class DispatchCall {
   void describe() const {
     const std::int64_t ranks = members_.layout.ranks();
     const std::int32_t* sums = plan_.recv_counts.in(workspace_);
-    for (std::int64_t i = 0; i < local_experts_ * ranks; ++i)
-      args_.ep_recv_counts.at<std::int32_t>(i) = sums[i];
-    const std::int64_t counts = local_experts_ * ranks;
+    const std::int64_t counts = args_.ep_recv_counts.present() ? local_experts_ * ranks : 0;
+    for (std::int64_t i = 0; i < counts; ++i) args_.ep_recv_counts.at<std::int32_t>(i) = sums[i];
     const std::int64_t end = std::min(counts + plan_.zero_tail, args_.ep_recv_counts.dim(0));
     for (std::int64_t i = counts; i < end; ++i) args_.ep_recv_counts.at<std::int32_t>(i) = 0;
     std::int64_t before = 0;

@@ -18,7 +18,12 @@ struct DispatchArgs : EpAttributes {
   std::int64_t quant_mode = 0, expert_token_nums_type = 0;
   TensorView expand_x, dynamic_scales, assist_info, expert_token_nums, ep_recv_counts, tp_recv_counts,
       expand_scales;
+  // Of the operators that DispatchSetup and DispatchTeardown are, see split_dispatch.h.
+  TensorView y, expand_idx, comm_cmd_info;
+  std::int64_t comm_type = 0;
 
+  bool is_split() const { return comm_cmd_info.present(); }
+  aclDataType row_dtype() const { return expand_x.present() ? expand_x.dtype : y.dtype; }
   std::int64_t bs() const { return x.dim(0); }
   std::int64_t topk() const { return expert_ids.dim(1); }
   std::int64_t hidden() const { return x.dim(1); }

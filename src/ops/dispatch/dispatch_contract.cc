@@ -161,8 +161,9 @@ constexpr auto kShapeRules = std::to_array<Rule>({
 });
 
 constexpr auto kRules =
-    join(null_rules<A>(), kNulls, kFirstRules, kPairs, attribute_rules<A>(), kAttributeRules, kModes, kScales,
-         kOptionalRules, group_rules<A>(), token_rules<A>(), shape_rules<A>(), kShapes, kShapeRules);
+    join(null_rules<A>(), kMadeNulls, kNulls, kFirstRules, kPairs, attribute_rules<A>(), kAttributeRules,
+         kModes, kMadeTypes, kScales, kOptionalRules, group_rules<A>(), token_rules<A>(), shape_rules<A>(),
+         kShapes, kMadeShapes, kTravellingShapes, kShapeRules);
 
 constexpr auto kFacts = dispatch_facts<A>();
 constexpr auto kNeeds = shared_needs<A>();

@@ -118,8 +118,8 @@ void refuse_in_group(const char* operator_name, const EpAttributes& a, const Sta
   if (a.tp_world_size == 2) refuse(a.group_tp, a.tp_rank_id);
 }
 
-Result<comm::Exchange> open_in_group(const char* function, const char* operator_name, const EpAttributes& a,
-                                     const runtime::Stream& stream) {
+Result<std::shared_ptr<comm::Group>> rank_of_stream(const char* function, const EpAttributes& a,
+                                                    const runtime::Stream& stream) {
   auto group = comm::find_rank(a.group_ep, stream.device());
   if (group == nullptr)
     return fail(ACLNN_ERR_PARAM_INVALID, TextCode::operator_parameter,
@@ -133,7 +133,12 @@ Result<comm::Exchange> open_in_group(const char* function, const char* operator_
                 "that rank or a "
                 "stream of the other device",
                 function, a.ep_rank_id, group->rank(), stream.device(), a.group_ep);
-  return comm::Exchange(std::move(group), operator_name);
+  return group;
+}
+
+Result<comm::Exchange> open_in_group(const char* function, const char* operator_name, const EpAttributes& a,
+                                     const runtime::Stream& stream) {
+  return comm::Exchange(MOEYARD_TRY(rank_of_stream(function, a, stream)), operator_name);
 }
 
 Status check_reach(const char* function, const comm::Round& round, const EpMembers& members,

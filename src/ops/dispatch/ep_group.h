@@ -25,6 +25,10 @@ Status check_window(const char* function, const EpAttributes& attributes, const 
 // Tells the peers that this rank's call of `operator_name` was refused.
 void refuse_in_group(const char* operator_name, const EpAttributes& attributes, const Status& why);
 
+// This rank, whose device the stream belongs to. 161002: it is not epRankId.
+Result<std::shared_ptr<comm::Group>> rank_of_stream(const char* function, const EpAttributes& attributes,
+                                                    const runtime::Stream& stream);
+
 // Takes the call's place among the group's collective calls. 161002: the stream's device is not epRankId's.
 Result<comm::Exchange> open_in_group(const char* function, const char* operator_name,
                                      const EpAttributes& attributes, const runtime::Stream& stream);

@@ -33,6 +33,19 @@ constexpr auto join(const std::array<T, kCounts>&... parts) {
   return all;
 }
 
+// The rules of a list that some product of the contract knows and that speak of one of its parameters or dimensions.
+template <const auto& kRules, const auto& kParams, const auto& kDims, std::uint8_t kProducts>
+constexpr auto rules_about() {
+  constexpr auto speaks = [](const Rule& rule) {
+    const auto named = [&](const auto& one) { return one.name == rule.subject; };
+    return (rule.on.bits & kProducts) != 0 && (std::any_of(std::begin(kParams), std::end(kParams), named) ||
+                                               std::any_of(std::begin(kDims), std::end(kDims), named));
+  };
+  std::array<Rule, std::count_if(kRules.begin(), kRules.end(), speaks)> kept{};
+  std::copy_if(kRules.begin(), kRules.end(), kept.begin(), speaks);
+  return kept;
+}
+
 inline bool is_hierarchy(const EpAttributes& a) { return algorithm_of(a) == CommAlg::hierarchy; }
 inline bool in_range(std::int64_t value, std::int64_t low, std::int64_t high) {
   return low <= value && value <= high;
@@ -214,6 +227,17 @@ bool slots_can_be_numbered(const A& a) {
   std::int64_t per_token, slots;
   return !__builtin_add_overflow(a.topk(), a.shared_expert_num, &per_token) &&
          !__builtin_mul_overflow(a.bs(), std::max<std::int64_t>(per_token, 1), &slots) && slots <= kMaxInt32;
+}
+
+// For sizes that are worked out before the rules have passed: whether the numbers in them stay far below 2^63.
+template <class A>
+bool can_be_sized(const A& a) {
+  constexpr std::int64_t kMost = INT64_C(1) << 24;
+  return in_range(a.ep_world_size, 1, kMost) && in_range(a.ep_rank_id, 0, a.ep_world_size - 1) &&
+         in_range(a.shared_expert_rank_num, 0, a.ep_world_size - 1) &&
+         in_range(a.moe_expert_num, 1, kMaxInt32) && in_range(a.shared_expert_num, 0, kMaxInt32) &&
+         a.global_bs >= 0 && a.expert_ids.rank == 2 && in_range(a.hidden(), 0, INT64_C(1) << 48) &&
+         slots_can_be_numbered(a);
 }
 
 // Those that know the tensors' shapes.

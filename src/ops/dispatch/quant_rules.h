@@ -25,7 +25,8 @@ inline bool in_blocks(const A& a) { return a.quant_mode == 4 || a.quant_mode == 
 inline std::int64_t required_rows(const A& a) { return product() == Product::a2 ? 0 : ep_rules::capacity(a); }
 inline std::int64_t rows_of_both(const A& a) { return ep_rules::tp_ranks(a) * required_rows(a); }
 
-inline constexpr auto kNulls = std::to_array<Rule>({
+// Of scales that are made on the way.
+inline constexpr auto kMadeNulls = std::to_array<Rule>({
     rule<A>(
         Stage::nulls, kEverywhere, "dynamicScalesOut", "be given when quantMode is 2",
         [](const A& a) { return a.quant_mode != 2 || a.dynamic_scales.present(); },
@@ -38,6 +39,8 @@ inline constexpr auto kNulls = std::to_array<Rule>({
         Stage::nulls, kWide, "dynamicScalesOut", "be given when quantMode is 4 or 5",
         [](const A& a) { return !in_blocks(a) || a.dynamic_scales.present(); },
         "pass a FLOAT8_E8M0 tensor of shape (A, 2 * ceil(H / 64))", ACLNN_ERR_PARAM_NULLPTR),
+});
+inline constexpr auto kNulls = std::to_array<Rule>({
     rule<A>(
         Stage::nulls, kWide, "dynamicScalesOut", "be given with tokens of HIFLOAT8, FP8 or FP4",
         [](const A& a) { return a.quant_mode != 0 || !is_small(a.x) || a.dynamic_scales.present(); },
@@ -104,13 +107,15 @@ inline constexpr auto kModes = std::to_array<Rule>({
 });
 
 // Which scales come and go.
-inline constexpr auto kScales = std::to_array<Rule>({
+inline constexpr auto kMadeTypes = std::to_array<Rule>({
     rule<A>(Stage::attributes, kEverywhere, "dynamicScalesOut", "be FP32 when quantMode is 2 or 3",
             [](const A& a) {
               return (a.quant_mode != 2 && a.quant_mode != 3) || a.dynamic_scales.dtype == ACL_FLOAT;
             }),
     rule<A>(Stage::attributes, kWide, "dynamicScalesOut", "be FLOAT8_E8M0 when quantMode is 4 or 5",
             [](const A& a) { return !in_blocks(a) || a.dynamic_scales.dtype == ACL_FLOAT8_E8M0; }),
+});
+inline constexpr auto kScales = std::to_array<Rule>({
     rule<A>(
         Stage::attributes, kEverywhere, "scalesOptional", "be null when quantMode is 0 and x is FP16 or BF16",
         [](const A& a) { return a.quant_mode != 0 || !is_half(a.x) || !a.scales.present(); },
@@ -194,6 +199,8 @@ inline constexpr auto kShapes = std::to_array<Rule>({
             [](const A& a) {
               return a.x.dtype != ACL_INT32 || (a.scales.rank == 1 && a.scales.dim(0) == a.bs());
             }),
+});
+inline constexpr auto kMadeShapes = std::to_array<Rule>({
     rule<A>(Stage::shapes, kEverywhere, "dynamicScalesOut",
             "have shape (>= T*A) when quantMode is 2, or with tokens of INT32",
             [](const A& a) {
@@ -218,6 +225,8 @@ inline constexpr auto kShapes = std::to_array<Rule>({
                      (scales.rank == 2 ? scales.dim(1) == 2 * pairs
                                        : scales.dim(1) == pairs && scales.dim(2) == 2);
             }),
+});
+inline constexpr auto kTravellingShapes = std::to_array<Rule>({
     rule<A>(Stage::shapes, kWide, "dynamicScalesOut",
             "have shape (>= T*A, columns of scalesOptional) with tokens of HIFLOAT8, FP8 or FP4",
             [](const A& a) {

@@ -2,6 +2,7 @@
 #include "ops/dispatch/row_maker.h"
 
 #include "ops/dispatch/dispatch.h"
+#include "ops/dispatch/split_messages.h"
 
 namespace moeyard::ops {
 namespace {
@@ -15,10 +16,20 @@ kernels::QuantRule rule_of(const DispatchArgs& args) {
 }  // namespace
 
 RowMaker::RowMaker(const DispatchArgs& args, std::int64_t slots, Scratch& scratch) {
+  if (args.is_split() && args.expand_x.present()) {
+    const DispatchMessage message = dispatch_message(args.quant_mode, args.hidden());
+    way_ = Way::made;
+    copy_rows_ = kernels::copy_rows_variants().front().run;
+    y_ = DenseRows(args.y, slots, scratch);
+    scale_offset_ = message.scale_offset;
+    scale_bytes_ = args.quant_mode == 4 ? 1 : sizeof(float);
+    scales_per_row_ = message.scale_bytes / scale_bytes_;
+    return;
+  }
   const TensorView scales = args.scale_matrix();
   x_ = DenseRows(args.x, args.bs(), scratch);
   scales_ = DenseRows(scales, scales.dim(0), scratch);
-  if (args.expand_x.dtype == args.x.dtype) {
+  if (args.row_dtype() == args.x.dtype) {
     copy_rows_ = kernels::copy_rows_variants().front().run;
     if (!args.scales_travel()) return;
     scales_travel_ = true;
@@ -43,10 +54,12 @@ RowMaker::RowMaker(const DispatchArgs& args, std::int64_t slots, Scratch& scratc
 }
 
 const char* RowMaker::describe() const {
+  if (way_ == Way::made) return "made before";
   return way_ == Way::copy ? "copied" : way_ == Way::blocks ? "quantised in blocks" : "quantised on the way";
 }
 
 void RowMaker::gather(const DispatchArgs& args, std::byte* workspace) const {
+  if (way_ == Way::made) return y_.gather(args.y, args.y.dim(0), workspace);
   x_.gather(args.x, args.bs(), workspace);
   const TensorView scales = args.scale_matrix();
   scales_.gather(scales, scales.dim(0), workspace);
@@ -58,8 +71,11 @@ Rows RowMaker::scale_rows(const DispatchArgs& args, std::byte* workspace) const 
 
 void RowMaker::write(const DispatchArgs& args, const Slots& slots, const EpLayout& layout,
                      std::byte* const* places, Range tokens, bool streaming, std::byte* workspace) const {
-  const Rows x = x_.rows(args.x, workspace);
+  const Rows x = x_.rows(args.x, workspace), y = y_.rows(args.y, workspace);
   switch (way_) {
+    case Way::made:
+      return copy_rows_({y.data, y.stride, bytes_of(args.y.dtype, args.hidden()), places, 1, streaming},
+                        {tokens.begin * slots.per_token(), tokens.end * slots.per_token()});
     case Way::copy:
       return copy_rows_(
           {x.data, x.stride, bytes_of(args.x.dtype, args.hidden()), places, slots.per_token(), streaming},
@@ -76,7 +92,7 @@ void RowMaker::write(const DispatchArgs& args, const Slots& slots, const EpLayou
                        .scales = made_.in(workspace),
                        .scale_stride = scales_per_row_,
                        .streaming = streaming,
-                       .to = args.expand_x.dtype,
+                       .to = args.row_dtype(),
                        .rule = mx_rule_,
                        .least = least_},
                       tokens);
@@ -96,7 +112,7 @@ void RowMaker::quantise(const DispatchArgs& args, const Slots& slots, const EpLa
                              .scale_of_slot = reinterpret_cast<float*>(made_.in(workspace)),
                              .streaming = streaming,
                              .rule = rule_,
-                             .to = args.expand_x.dtype};
+                             .to = args.row_dtype()};
   if (args.scales.rank == 2) {
     find_smooth_factors(args, slots, layout, places, tokens, workspace);
     rows.smooth_of_slot = smooth_of_slot_.in(workspace);
@@ -127,6 +143,7 @@ void RowMaker::find_smooth_factors(const DispatchArgs& args, const Slots& slots,
 const std::byte* RowMaker::scales_of(const DispatchArgs& args, std::int64_t t, std::int64_t s,
                                      std::byte* workspace) const {
   if (scales_travel_) return scale_rows(args, workspace)[t];
+  if (way_ == Way::made) return y_.rows(args.y, workspace)[s] + scale_offset_;
   return made_.in(workspace) + (way_ == Way::blocks ? t : s) * scales_per_row_ * scale_bytes_;
 }
 

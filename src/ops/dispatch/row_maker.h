@@ -32,7 +32,7 @@ class RowMaker {
                              std::byte* workspace) const;
 
  private:
-  enum class Way : std::uint8_t { copy, quantise, blocks };
+  enum class Way : std::uint8_t { copy, quantise, blocks, made };  // made: the rows of y are there
 
   void quantise(const DispatchArgs& args, const Slots& slots, const EpLayout& layout,
                 std::byte* const* places, Range tokens, bool streaming, std::byte* workspace) const;
@@ -42,6 +42,7 @@ class RowMaker {
 
   Way way_ = Way::copy;
   bool scales_travel_ = false;
+  std::int64_t scale_offset_ = 0;  // in a row of y
   kernels::QuantRule rule_{};
   kernels::MxRule mx_rule_{};
   float least_ = 0;  // taken for the magnitude of a block where that is smaller
@@ -50,7 +51,7 @@ class RowMaker {
   kernels::QuantizeRowsFn quantize_rows_ = nullptr;
   kernels::MxRowsFn mx_rows_ = nullptr;
 
-  DenseRows x_, scales_;
+  DenseRows x_, scales_, y_;
   Part<const float*> smooth_of_slot_;  // [BS * slots per token], where experts have factors of their own
   Part<std::byte> made_;               // scales: of every token for blocks, of every slot for other rows
 };
