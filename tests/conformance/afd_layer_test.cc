@@ -6,47 +6,13 @@
 #include <chrono>
 #include <random>
 
-#include "examples/attention_ffn/pipeline.h"
-#include "support/device.h"
+#include "support/afd_layer.h"
 
 namespace oracle {
 namespace {
 
 using attention_ffn::Shape;
 using attention_ffn::Tokens;
-
-// Expert e multiplies by e + 1.
-void expert(std::int64_t hidden, std::int64_t e, const std::uint16_t* x, std::uint16_t* y) {
-  for (std::int64_t h = 0; h < hidden; ++h)
-    y[h] = B16(widen(B16::raw(x[h])) * static_cast<float>(e + 1)).bits;
-}
-
-Tokens random_tokens(const Shape& s, std::int64_t count, std::mt19937& random) {
-  Tokens tokens;
-  for (std::int64_t i = 0; i < count * s.hidden; ++i)
-    tokens.x.push_back(B16(static_cast<float>(random() % 5) - 2).bits);
-  for (std::int64_t t = 0; t < count; ++t) {
-    std::vector<std::int32_t> experts;
-    for (std::int32_t e = 0; e < s.experts; ++e) experts.push_back(e);
-    std::shuffle(experts.begin(), experts.end(), random);
-    tokens.expert_ids.insert(tokens.expert_ids.end(), experts.begin(), experts.begin() + s.topk);
-    for (std::int64_t k = 0; k < s.topk; ++k) tokens.weights.push_back(static_cast<float>(random() % 8) / 4);
-  }
-  return tokens;
-}
-
-void expect_layer(const Shape& s, const Tokens& tokens) {
-  const auto hidden = static_cast<std::size_t>(s.hidden), topk = static_cast<std::size_t>(s.topk);
-  for (std::size_t t = 0; t * hidden < tokens.x.size(); ++t)
-    for (std::size_t h = 0; h < hidden; ++h) {
-      const float x = widen(B16::raw(tokens.x[t * hidden + h]));
-      float sum = 0;
-      for (std::size_t k = 0; k < topk; ++k)
-        sum += tokens.weights[t * topk + k] * x * static_cast<float>(tokens.expert_ids[t * topk + k] + 1);
-      if (s.shared_expert) sum += x * static_cast<float>(s.experts + 1);
-      ASSERT_EQ(tokens.y[t * hidden + h], B16(sum).bits) << "token " << t << ", element " << h;
-    }
-}
 
 std::string describe(const Shape& s) {
   return std::to_string(s.attention_workers) + " + " + std::to_string(s.ffn_workers) + " workers, M " +
@@ -69,13 +35,13 @@ void run_deployment(std::mt19937& random, std::int64_t most_batches, bool delays
   std::vector<Tokens> tokens;
   for (std::int64_t a = 0; a < s.attention_workers; ++a) {
     const std::int64_t of_worker = s.sync_group_size == 1 ? 1 + below(most_batches) : batches;
-    tokens.push_back(random_tokens(s, (of_worker - 1) * s.tokens + 1 + below(s.tokens), random));
+    tokens.push_back(small_tokens(s, (of_worker - 1) * s.tokens + 1 + below(s.tokens), random));
   }
   std::atomic<std::uint32_t> calls{0};
   attention_ffn::run_layer(s, tokens, [&](std::int64_t e, const std::uint16_t* x, std::uint16_t* y) {
     if (delays && calls.fetch_add(1) % 7 == 3)
       std::this_thread::sleep_for(std::chrono::microseconds(calls.load() % 200));
-    expert(s.hidden, e, x, y);
+    scaling_expert(s.hidden, e, x, y);
   });
   for (const Tokens& of_worker : tokens) expect_layer(s, of_worker);
 }
@@ -102,7 +68,7 @@ TEST(AfdLayer, KeepsRunningWhateverTheDelays) {
 TEST(AfdLayer, AFailingWorkerEndsTheProgram) {
   std::mt19937 random(seed());
   Shape s{2, 2, 2, 3, 256, 4, 2, false, 1};
-  std::vector<Tokens> tokens{random_tokens(s, 20, random), random_tokens(s, 20, random)};
+  std::vector<Tokens> tokens{small_tokens(s, 20, random), small_tokens(s, 20, random)};
   EXPECT_THROW(attention_ffn::run_layer(s, tokens,
                                         [&](std::int64_t e, const std::uint16_t*, std::uint16_t*) {
                                           if (e == 3) throw std::runtime_error("an expert fails");

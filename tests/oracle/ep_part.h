@@ -14,7 +14,9 @@ class EpPart {
  public:
   using Size = PartSize;
 
-  EpPart(const EpGroup& group, int rank, Size size = {})
+  // Of a group with a size() and a name().
+  template <class Group>
+  EpPart(const Group& group, int rank, Size size = {})
       : ranks(group.size()),
         experts(ranks * size.experts_per_rank),
         rows_fit(std::int64_t{size.tokens} * ranks * std::min(size.experts_per_rank, size.topk)),
