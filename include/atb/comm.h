@@ -15,7 +15,8 @@ using HcclComm = void*;
 // the group's name: 128 bytes.
 namespace Comm {
 
-// Ranks of this host; ranks with the same rankRoot and rankSize meet.
+// Ranks with the same rankRoot and rankSize meet: threads of this process or, where ATB_SHARE_MEMORY_NAME_SUFFIX is set to the
+// same text, processes of this host.
 HcclComm CreateHcclComm(int32_t rank, int32_t rankRoot, int32_t rankSize, char* commName);
 
 HcclComm CreateHcclCommByRankTableFile(int32_t rank, int32_t rankSize, const char* rankTableFile,

@@ -8,6 +8,7 @@
 
 #include "atb/communicators.h"
 #include "atb/failure.h"
+#include "atb/tickets.h"
 
 namespace moeyard::atb_layer {
 namespace {

@@ -1,49 +1,15 @@
 // Moeyard. SPDX-License-Identifier: Apache-2.0
 #include "atb/communicators.h"
 
-#include <cstring>
 #include <map>
 #include <mutex>
 #include <vector>
 
 #include "atb/failure.h"
+#include "atb/tickets.h"
 
 namespace moeyard::atb_layer {
 namespace {
-
-// The ticket of the communicator that is being made, for each words: the first rank makes it, the last one takes it away.
-class Tickets {
- public:
-  HcclResult take(const std::string& words, std::int32_t size, HcclRootInfo& info) {
-    const std::lock_guard lock(mutex_);
-    const auto [found, is_first] = open_.try_emplace(words);
-    Ticket& ticket = found->second;
-    if (is_first) {
-      if (const HcclResult code = HcclGetRootInfo(&ticket.info); code != HCCL_SUCCESS) {
-        open_.erase(found);
-        return code;
-      }
-      ticket.missing = size;
-    }
-    info = ticket.info;
-    if (--ticket.missing == 0) open_.erase(found);
-    return HCCL_SUCCESS;
-  }
-  // After a meeting that failed: who comes again begins another one.
-  void give_up(const std::string& words, const HcclRootInfo& info) {
-    const std::lock_guard lock(mutex_);
-    const auto found = open_.find(words);
-    if (found != open_.end() && std::memcmp(&found->second.info, &info, sizeof info) == 0) open_.erase(found);
-  }
-
- private:
-  struct Ticket {
-    HcclRootInfo info;
-    std::int32_t missing;
-  };
-  std::mutex mutex_;
-  std::map<std::string, Ticket> open_;
-};
 
 // Communicators by key; those that could not be destroyed yet because a collective was still running.
 struct Registry {
@@ -56,13 +22,8 @@ struct Registry {
   std::vector<::HcclComm> busy;
 };
 
-// Threads may outlive static objects.
-Tickets& tickets() {
-  static auto* made = new Tickets;
-  return *made;
-}
 Registry& registry() {
-  static auto* made = new Registry;
+  static auto* made = new Registry;  // threads may outlive static objects
   return *made;
 }
 
@@ -80,15 +41,6 @@ Communicator::~Communicator() {
   const std::lock_guard lock(all.mutex);
   all.busy.push_back(comm_);
   std::erase_if(all.busy, [](::HcclComm comm) { return HcclCommDestroy(comm) != HCCL_E_AGAIN; });
-}
-
-HcclResult meet(const std::string& words, std::int32_t rank, std::int32_t size, ::HcclComm& comm) {
-  HcclRootInfo info;
-  if (const HcclResult code = tickets().take(words, size, info); code != HCCL_SUCCESS) return code;
-  const HcclResult code =
-      HcclCommInitRootInfo(static_cast<std::uint32_t>(size), &info, static_cast<std::uint32_t>(rank), &comm);
-  if (code != HCCL_SUCCESS) tickets().give_up(words, info);
-  return code;
 }
 
 HcclResult share(const std::string& key, const std::function<HcclResult(::HcclComm&)>& make,

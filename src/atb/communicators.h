@@ -26,9 +26,6 @@ class Communicator {
 };
 using CommunicatorPtr = std::shared_ptr<Communicator>;
 
-// Meets the other ranks that say the same words in this process. Blocks until all have come.
-HcclResult meet(const std::string& words, std::int32_t rank, std::int32_t size, ::HcclComm& comm);
-
 // The one that an earlier call with this key has made and somebody still holds; else what `make` makes.
 HcclResult share(const std::string& key, const std::function<HcclResult(::HcclComm&)>& make,
                  CommunicatorPtr& shared);
