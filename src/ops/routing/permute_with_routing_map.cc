@@ -103,9 +103,11 @@ void permute_padded(const A& args, const Tensors& at) {
       keep_tokens(at.map, e, capacity, at.indices() + e * capacity);
   });
   gather_rows(at.tokens, at.indices(), at.permute_tokens, Others::stay);
-  if (at.probs.data != nullptr)
-    for (std::int64_t row = 0; row < args.out_rows(); ++row)
+  if (at.probs.data == nullptr) return;
+  parallel_for(args.experts(), 1, [&](Range experts) {
+    for (std::int64_t row = experts.begin * capacity; row < experts.end * capacity; ++row)
       copy_prob(at, at.indices()[row], row / capacity, row);
+  });
 }
 
 }  // namespace

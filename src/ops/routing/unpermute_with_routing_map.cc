@@ -14,6 +14,8 @@ namespace {
 using namespace contract;
 using A = UnpermuteWithRoutingMapArgs;
 
+constexpr std::int64_t kIndicesPerTask = 16384;  // some 10 us
+
 constexpr Param kParams[] = {
     in<&A::permuted_tokens>("permutedTokens", kFloats, "*, H", "rows by expert").any_format(),
     in<&A::sorted_indices>("sortedIndices", kINT32, "N", "slot -> row; row -> token when padded")
@@ -139,14 +141,19 @@ class Weights {
 };
 
 void write_zeros(const Matrix& to) {
-  for (std::int64_t row = 0; row < to.rows; ++row)
-    if (to.row_bytes > 0) std::memset(to.row(row), 0, static_cast<std::size_t>(to.row_bytes));
+  if (to.row_bytes == 0) return;
+  parallel_for(to.rows, rows_per_task(to.row_bytes), [&](Range rows) {
+    for (std::int64_t row = rows.begin; row < rows.end; ++row)
+      std::memset(to.row(row), 0, static_cast<std::size_t>(to.row_bytes));
+  });
 }
 
 void number_slots(const A& args, const Tensors& at) {
   auto fill = [&](const Matrix& to, std::int64_t divisor) {
-    for (std::int64_t i = 0; i < std::min(to.columns, args.index_count()); ++i)
-      to.row_as<std::int32_t>(0)[i] = static_cast<std::int32_t>(i / divisor);
+    parallel_for(std::min(to.columns, args.index_count()), kIndicesPerTask, [&](Range range) {
+      for (std::int64_t i = range.begin; i < range.end; ++i)
+        to.row_as<std::int32_t>(0)[i] = static_cast<std::int32_t>(i / divisor);
+    });
   };
   fill(at.out_index, 1);
   fill(at.permute_token_id, args.topk());
@@ -212,10 +219,12 @@ void unpermute_padded(const A& args, const Tensors& at, const TokenSums& sums, s
   const std::int32_t* token_ids = at.indices();
   sums.sort(token_ids, workspace);
   const std::int32_t* order = sums.order().slot_of_row(workspace);
-  for (std::int64_t k = 0; k < args.index_count(); ++k) {
-    at.out_index.row_as<std::int32_t>(0)[k] = order[k];
-    at.permute_token_id.row_as<std::int32_t>(0)[k] = token_ids[order[k]];
-  }
+  parallel_for(args.index_count(), kIndicesPerTask, [&](Range range) {
+    for (std::int64_t k = range.begin; k < range.end; ++k) {
+      at.out_index.row_as<std::int32_t>(0)[k] = order[k];
+      at.permute_token_id.row_as<std::int32_t>(0)[k] = token_ids[order[k]];
+    }
+  });
   const Weights weights(args, at);
   auto weight_of = [&](std::int64_t row) {
     if (!args.weighted()) return 1.0f;
