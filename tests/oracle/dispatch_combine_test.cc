@@ -98,6 +98,51 @@ constexpr int kProblems = 6;
 constexpr int kProblems = 24;
 #endif
 
+// Before this program has made a communicator: processes cannot share memory that is as old, and work on copies of the blocks,
+// which have to be as long as the tensors with their gaps are. Comes first for that reason.
+TEST(MemoryOfBefore, HoldsRowsWithGaps) {
+  constexpr int kRanks = 3, kTokens = 5, kWidth = 40, kRows = kRanks * kTokens;
+  struct Rank {
+    Device device;
+    Tensor x, ids, weights, rows, assist, nums, counts, expand_scales, out;
+  };
+  std::vector<B16> tokens;
+  for (int i = 0; i < kTokens * kWidth; ++i) tokens.emplace_back(static_cast<float>(i % 100));
+  const std::vector<float> ones(kTokens, 1.0f);
+  std::vector<std::unique_ptr<Rank>> ranks;
+  for (int rank = 0; rank < kRanks; ++rank) {
+    const std::vector<std::int32_t> ids(kTokens, 0);  // the first rank gets as many rows as fit
+    constexpr Layout kGaps = Layout::padded_rows, kSpread = Layout::spread;
+    ranks.emplace_back(new Rank{
+        Device(rank), Tensor::of<B16>({kTokens, kWidth}, tokens, kGaps),
+        Tensor::of<std::int32_t>({kTokens, 1}, ids), Tensor::of<float>({kTokens, 1}, ones),
+        Tensor::empty<B16>({kRows, kWidth}, kGaps), Tensor::empty<std::int32_t>({kRows * 128}, kSpread),
+        Tensor::empty<std::int64_t>({1}), Tensor::empty<std::int32_t>({kRanks}),
+        Tensor::empty<float>({kRows}, kSpread), Tensor::empty<B16>({kTokens, kWidth}, kGaps)});
+  }
+  const EpGroup group(kRanks);
+  group.run([&](int rank, const Device& device) {
+    const Rank& mine = *ranks[static_cast<std::size_t>(rank)];
+    DispatchParams p;
+    CombineParams c;
+    p.group = c.group = group.name(), p.ranks = c.ranks = p.experts = c.experts = kRanks,
+    p.rank = c.rank = rank;
+    p.x = mine.x, p.ids = c.ids = mine.ids, p.weights = c.weights = mine.weights, p.expand_x = mine.rows;
+    p.assist = c.assist = mine.assist, p.nums = mine.nums, p.counts = c.counts = mine.counts;
+    p.expand_scales = mine.expand_scales, c.expand_x = mine.rows, c.out = mine.out;
+    ASSERT_EQ(run(p, device), 0) << recent_message();
+    for (const Tensor* tensor : {&mine.rows, &mine.assist, &mine.expand_scales})
+      EXPECT_TRUE(tensor->gaps_untouched());
+    const int received = rank == 0 ? kRows : 0;
+    EXPECT_EQ(mine.counts.values<std::int32_t>().back(), received);
+    ASSERT_EQ(run(c, device), 0) << recent_message();
+    EXPECT_TRUE(mine.out.values<B16>() == tokens);  // the expert returns what it gets
+    const std::vector<float> weights = mine.expand_scales.values<float>();
+    EXPECT_EQ(std::count(weights.begin(), weights.end(), 1.0f), received);
+    EXPECT_TRUE(mine.out.gaps_untouched());
+  });
+}
+
 class RandomShapes : public testing::TestWithParam<int> {};
 
 TEST_P(RandomShapes, MatchThePlainLoops) {

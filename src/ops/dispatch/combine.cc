@@ -169,8 +169,8 @@ class CombineCall {
     if (wrong.ok()) write_offers();
     const auto table = plan_.table.span_in(workspace_);
     std::fill(table.begin(), table.end(), kNoRow);
-    blocks_[kRows] = {my_rows().data, args_.expand_x.dim(0) * bytes_of(args_.expand_x.dtype, args_.hidden()),
-                      comm::Access::read};
+    blocks_[kRows] = exposed_rows(my_rows(), wrong.ok() ? row_count() : 0,
+                                  bytes_of(args_.expand_x.dtype, args_.hidden()), comm::Access::read);
     blocks_[kTable] = {reinterpret_cast<std::byte*>(table.data()),
                        static_cast<std::int64_t>(table.size_bytes())};
     const EpFacts facts = ep_facts(Combine::kContract, &args_, members_, plan_.limits.buffer_mb);

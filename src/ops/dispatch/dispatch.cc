@@ -114,7 +114,7 @@ class DispatchCall {
   }
 
   Result<comm::Round> swap_offers(Status wrong) {
-    blocks_[kRows] = {rows_received().data, plan_.capacity * row_bytes_};
+    blocks_[kRows] = exposed_rows(rows_received(), plan_.capacity, row_bytes_);
     blocks_[kScales] = exposed(args_.dynamic_scales, args_.has_scales());
     blocks_[kAssist] = exposed(args_.assist_info, plan_.triples);
     blocks_[kWeights] = exposed(args_.expand_scales, args_.weighs());
@@ -244,8 +244,8 @@ class DispatchCall {
     return view.rank > axis ? bytes_of(view.dtype, view.strides[axis]) : 0;
   }
   static comm::Exposed exposed(const TensorView& view, bool used) {
-    if (!used || !view.present()) return {};
-    return {view.begin(), bytes_of(view.dtype, view.numel())};
+    if (!used || !view.present() || view.numel() == 0) return {};
+    return {view.begin(), bytes_of(view.dtype, view.extent().high - view.offset + 1)};
   }
 
   static constexpr std::int64_t kMostRows = INT32_MAX;  // that counts and triples can number

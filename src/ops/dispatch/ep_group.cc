@@ -141,6 +141,12 @@ Result<comm::Exchange> open_in_group(const char* function, const char* operator_
   return comm::Exchange(MOEYARD_TRY(rank_of_stream(function, a, stream)), operator_name);
 }
 
+comm::Exposed exposed_rows(const Rows& rows, std::int64_t count, std::int64_t row_bytes,
+                           comm::Access access) {
+  if (count == 0) return {};
+  return {rows.data, (count - 1) * rows.stride + row_bytes, access};
+}
+
 Status check_reach(const char* function, const comm::Round& round, const EpMembers& members,
                    std::int64_t peer, int blocks) {
   for (int block = 0; block < blocks; ++block)

@@ -6,6 +6,7 @@
 
 #include "comm/group.h"
 #include "contract/contract.h"
+#include "ops/dense_rows.h"
 #include "ops/dispatch/ep_attributes.h"
 #include "ops/dispatch/ep_members.h"
 #include "runtime/stream.h"
@@ -32,6 +33,10 @@ Result<std::shared_ptr<comm::Group>> rank_of_stream(const char* function, const 
 // Takes the call's place among the group's collective calls. 161002: the stream's device is not epRankId's.
 Result<comm::Exchange> open_in_group(const char* function, const char* operator_name,
                                      const EpAttributes& attributes, const runtime::Stream& stream);
+
+// `count` rows for peers, with the gaps between them and without what may lie behind the last one.
+comm::Exposed exposed_rows(const Rows& rows, std::int64_t count, std::int64_t row_bytes,
+                           comm::Access access = comm::Access::write);
 
 // Whether the first `blocks` blocks of a peer lie in memory that this process can reach; 507000 otherwise.
 Status check_reach(const char* function, const comm::Round& round, const EpMembers& members,

@@ -21,11 +21,6 @@ std::int64_t rows_per_task(std::int64_t row_bytes) {
   return std::max<std::int64_t>(kBytesPerTask / std::max<std::int64_t>(row_bytes, 1), 1);
 }
 
-// `count` rows for the partner to read, without what may lie behind the last one.
-comm::Exposed exposed(std::byte* first, std::int64_t count, std::int64_t stride, std::int64_t row_bytes) {
-  return {first, count == 0 ? 0 : (count - 1) * stride + row_bytes, comm::Access::read};
-}
-
 // What both partners must have: the same place in groups that do the same.
 template <std::size_t kMore>
 std::array<comm::Fact, 5 + kMore> tp_facts(const EpAttributes& a, const std::array<comm::Fact, kMore>& more) {
@@ -111,7 +106,7 @@ Status TpGather::fetch(const Rows& rows, Status wrong) {
   if (over_) return wrong;
   if (wrong.ok()) pack_scales();
   const std::array<comm::Exposed, 2> blocks = {
-      exposed(rows.data, mine(), rows.stride, row_bytes()),
+      exposed_rows(rows, mine(), row_bytes(), comm::Access::read),
       comm::Exposed{plan_.scales.in(workspace_), mine() * plan_.scale_row_bytes, comm::Access::read}};
   const std::int64_t stride = rows.stride;
   const Result<comm::Round> met =
@@ -224,7 +219,7 @@ Status TpSum::add(const Rows& rows, std::int64_t mine, Status wrong) {
   std::array<comm::Exposed, 2> blocks;
   if (wrong.ok()) {
     hello = {mine, theirs(), rows.stride};
-    blocks[0] = exposed(rows[mine], theirs(), rows.stride, sums().stride);
+    blocks[0] = exposed_rows({rows[mine], rows.stride}, theirs(), sums().stride, comm::Access::read);
   }
   const auto facts =
       tp_facts<2>(args_, {{{"H", args_.hidden()}, {"dtype of expandX (as a number)", args_.expand_x.dtype}}});
