@@ -547,6 +547,8 @@ struct ReduceScatterVParam {
   uint8_t rsv[64] = {0};
 };
 
+// X [m, k], weight [n, k] (transWeight) or [k, n] [, residual] -> type 0: the sum of all ranks' products (+ residual); 1: this
+// rank's rows of the sum; 2: the product of all ranks' rows with this rank's weight; 3: the product.
 struct LinearParallelParam {
   enum ParallelType : int {
     UNDEFINED = -1,

@@ -66,15 +66,15 @@ HcclResult share(const std::string& key, const std::function<HcclResult(::HcclCo
   return HCCL_SUCCESS;
 }
 
-atb::Status check_ranks(const char* name, const Ranks& ranks) {
+atb::Status check_ranks(const char* name, const Ranks& ranks, const char* more) {
   if (ranks.size <= 0 || ranks.rank < 0 || ranks.rank >= ranks.size || ranks.root < 0 ||
       ranks.root >= ranks.size)
     return fail(atb::ERROR_INVALID_PARAM,
                 "%s: rank is %d, rankRoot %d and rankSize %d but both ranks must lie in [0, rankSize)", name,
                 ranks.rank, ranks.root, ranks.size);
-  if (ranks.backend != "hccl" && ranks.backend != "lccl")
-    return fail(atb::ERROR_INVALID_PARAM, "%s: backend is \"%s\" but must be \"hccl\" or \"lccl\"", name,
-                ranks.backend.c_str());
+  if (ranks.backend != "hccl" && ranks.backend != "lccl" && ranks.backend != more)
+    return fail(atb::ERROR_INVALID_PARAM, "%s: backend is \"%s\" but must be \"hccl\" or \"%s\"", name,
+                ranks.backend.c_str(), more);
   if (ranks.mode != atb::infer::COMM_MULTI_PROCESS && ranks.mode != atb::infer::COMM_MULTI_THREAD)
     return fail(atb::ERROR_INVALID_PARAM,
                 "%s: commMode is %d but must be COMM_MULTI_PROCESS or COMM_MULTI_THREAD", name,

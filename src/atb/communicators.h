@@ -48,7 +48,8 @@ auto fields_of_ranks(const Param& p) {
                   p.commDomain);
 }
 
-atb::Status check_ranks(const char* name, const Ranks& ranks);
+// `more`: a backend beside "hccl" and "lccl".
+atb::Status check_ranks(const char* name, const Ranks& ranks, const char* more = "lccl");
 // The communicator of an operation; blocks until all ranks have come, unless the rank has it already.
 atb::Status connect(const char* name, const Ranks& ranks, CommunicatorPtr& communicator);
 

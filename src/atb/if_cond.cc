@@ -2,7 +2,7 @@
 #include <limits>
 
 #include "atb/common_op_params.h"
-#include "atb/graph_memory.h"
+#include "atb/delegating.h"
 #include "atb/kind.h"
 
 namespace moeyard::atb_layer {
@@ -11,9 +11,9 @@ namespace {
 using Param = atb::common::IfCondParam;
 
 // One of two operations, which stay the program's.
-class IfCondOperation final : public BuiltIn {
+class IfCondOperation final : public DelegatingOperation {
  public:
-  explicit IfCondOperation(const Param& param) : BuiltIn("IfCondOperation") { update(param); }
+  explicit IfCondOperation(const Param& param) : DelegatingOperation("IfCondOperation") { update(param); }
   const Param& param() const { return param_; }
   void update(const Param& param) {
     param_ = param;
@@ -30,38 +30,9 @@ class IfCondOperation final : public BuiltIn {
   }
 
  private:
-  // The choice that Setup and Execute keep to is that of the last InferShape, which is Setup's own.
-  atb::Status infer(const Descs& inputs, Descs& outputs) const override {
-    chosen_ = param_.handle(param_.userData) ? param_.opA : param_.opB;
-    return chosen_->InferShape(inputs, outputs);
-  }
-  // The operation itself says what it takes.
-  atb::Status check_inputs(const Descs&) const override { return atb::NO_ERROR; }
-  atb::Status plan(const atb::VariantPack& pack, ContextImpl& context,
-                   std::uint64_t& workspace_size) override {
-    set_up_ = chosen_;
-    MOEYARD_ATB_TRY(set_up_->Setup(pack, workspace_size, &context));
-    workspace_size_ = workspace_size;
-    return atb::NO_ERROR;
-  }
-  atb::Status take(const atb::VariantPack& pack, std::uint8_t* workspace, ContextImpl& context) override {
-    pack_ = pack;
-    workspace_ = workspace;
-    // Operations of the program know nothing of preparing: theirs is done with the launch.
-    const bool prepares =
-        execute_type() == atb::EXECUTE_PRELAUNCH && dynamic_cast<BuiltIn*>(set_up_) != nullptr;
-    return prepares ? set_up_->Execute(pack_, workspace_, workspace_size_, &context) : atb::NO_ERROR;
-  }
-  atb::Status launch(ContextImpl& context, aclrtStream /*stream*/) override {
-    return set_up_->Execute(pack_, workspace_, workspace_size_, &context);
-  }
+  atb::Operation* choose() const override { return param_.handle(param_.userData) ? param_.opA : param_.opB; }
 
   Param param_;
-  mutable atb::Operation* chosen_ = nullptr;
-  atb::Operation* set_up_ = nullptr;
-  atb::VariantPack pack_;
-  std::uint8_t* workspace_ = nullptr;
-  std::uint64_t workspace_size_ = 0;
 };
 
 }  // namespace

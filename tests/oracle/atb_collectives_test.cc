@@ -289,6 +289,70 @@ TEST(AtbCollectives, CrossCommunicatorsHaveSomeRanksOfATable) {
   });
 }
 
+// Whole numbers, so that all sums are exact.
+TEST(AtbCollectives, LinearParallelMultipliesAndExchanges) {
+  using Param = infer::LinearParallelParam;
+  constexpr std::int64_t kRows = 4, kDepth = 6, kColumns = 3;
+  const auto product = [](int x_rank, int w_rank) {
+    const std::vector<F16> x = input_of<F16>(x_rank, kRows * kDepth),
+                           w = input_of<F16>(w_rank, kColumns * kDepth);
+    std::vector<float> y(kRows * kColumns, 0.0f);
+    for (std::size_t i = 0; i < y.size(); ++i)
+      for (std::size_t d = 0; d < kDepth; ++d)
+        y[i] += widen(x[i / kColumns * kDepth + d]) * widen(w[i % kColumns * kDepth + d]);
+    return y;
+  };
+  const auto widened = [](const std::vector<F16>& values) {
+    std::vector<float> wide;
+    for (const F16 value : values) wide.push_back(widen(value));
+    return wide;
+  };
+  run_ranks(2, [&](int rank, Atb& atb) {
+    auto param = of_rank<Param>(rank, 2);
+    param.backend = "lcoc";
+    const AtbTensor x = AtbTensor::of<F16>({kRows, kDepth}, input_of<F16>(rank, kRows * kDepth)),
+                    w = AtbTensor::of<F16>({kColumns, kDepth}, input_of<F16>(rank, kColumns * kDepth)),
+                    residual = AtbTensor::of<F16>({kRows, kColumns}, input_of<F16>(7, kRows * kColumns));
+    std::vector<float> sum = product(0, 0), with_residual;
+    for (std::size_t i = 0; i < sum.size(); ++i) {
+      sum[i] += product(1, 1)[i];
+      with_residual.push_back(sum[i] + widen(input_of<F16>(7, sum.size())[i]));
+    }
+    EXPECT_EQ(widened(atb.outputs_of(param, {&x, &w})[0].values<F16>()), sum);
+    param.hasResidual = true;
+    EXPECT_EQ(widened(atb.outputs_of(param, {&x, &w, &residual})[0].values<F16>()), with_residual);
+    param.hasResidual = false;
+    param.type = Param::LINEAR_REDUCE_SCATTER;
+    const OperationPtr operation(make(param));
+    std::vector<AtbTensor> got = atb.outputs(*operation, {&x, &w});
+    ASSERT_EQ(got[0].shape(), (Shape{kRows / 2, kColumns}));
+    EXPECT_EQ(widened(got[0].values<F16>()),
+              std::vector<float>(sum.begin() + rank * 6, sum.begin() + rank * 6 + 6));
+    param.type = Param::ALL_GATHER_LINEAR;
+    ASSERT_EQ(atb::UpdateOperationParam(operation.get(), param), 0);
+    got = atb.outputs(*operation, {&x, &w});
+    ASSERT_EQ(got[0].shape(), (Shape{2 * kRows, kColumns}));
+    std::vector<float> all = product(0, rank), second = product(1, rank);
+    all.insert(all.end(), second.begin(), second.end());
+    EXPECT_EQ(widened(got[0].values<F16>()), all);
+    param.type = Param::PURE_LINEAR;
+    EXPECT_EQ(widened(atb.outputs_of(param, {&x, &w})[0].values<F16>()), product(rank, rank));
+    Param clone;
+    ASSERT_EQ(atb::CloneOperationParam(operation.get(), clone), 0);
+    EXPECT_EQ(clone.type, Param::ALL_GATHER_LINEAR);
+  });
+  auto wrong = of_rank<Param>(0, 2);
+  wrong.type = Param::ALLTOALLVC_ALL_GATHER_GMM;
+  refused(wrong, "type is 5");
+  wrong.type = Param::UNDEFINED;
+  refused(wrong, "type is -1");
+  wrong.type = Param::PURE_LINEAR;
+  wrong.hasResidual = true;
+  refused(wrong, "hasResidual is true but must be false for type 3");
+  EXPECT_EQ(Atb::infer(of_rank<Param>(0, 2), {desc_of(ACL_FLOAT16, {2, 3}), desc_of(ACL_FLOAT16, {4, 5})}),
+            8);
+}
+
 TEST(AtbCollectives, BadParametersAreRefused) {
   refused(infer::AllReduceParam(), "rankSize 0 but both ranks must lie in [0, rankSize)");
   refused(of_rank<infer::AllGatherParam>(2, 2), "rank is 2");
