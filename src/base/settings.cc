@@ -30,7 +30,9 @@ constexpr Setting kSettings[] = {
      "debug, plan, info, warning, error or off; default: from ASCEND_GLOBAL_LOG_LEVEL, else error"},
     {"MOEYARD_TRACE", "",
      "file for a Chrome trace of operators, waits and copies; %p stands for the process"},
-    {"MOEYARD_DUMP", "", "has no effect yet; a folder for the inputs and outputs of every operator call"},
+    {"MOEYARD_DUMP", "",
+     "folder for the inputs and outputs of every operator call, for moeyard replay; %p stands for the "
+     "process"},
     {"MOEYARD_SHARED_MEMORY", "0",
      "1 makes device memory shareable with other processes from the start, not from the first communicator "
      "of several "

@@ -64,14 +64,6 @@ Buffer& buffer() {
   return *mine;
 }
 
-// %p stands for the process, for programs of several.
-std::string file_name() {
-  std::string name = settings().trace;
-  for (std::size_t at; (at = name.find("%p")) != std::string::npos;)
-    name.replace(at, 2, std::to_string(::getpid()));
-  return name;
-}
-
 std::string in_json(std::string_view text) {
   std::string made;
   for (const char c : text) made += c == '"' || c == '\\' || static_cast<unsigned char>(c) < 0x20 ? '?' : c;
@@ -96,6 +88,12 @@ void write_buffer(std::FILE* file, Buffer& buffer, bool& first) {
 }
 
 }  // namespace
+
+std::string for_this_process(std::string name) {
+  for (std::size_t at; (at = name.find("%p")) != std::string::npos;)
+    name.replace(at, 2, std::to_string(::getpid()));
+  return name;
+}
 
 bool detail::trace_is_wanted() { return !settings().trace.empty(); }
 
@@ -127,7 +125,7 @@ void name_trace_thread(const std::string& name) {
 
 void write_trace() {
   if (!tracing()) return;
-  const std::string name = file_name();
+  const std::string name = for_this_process(settings().trace);
   std::FILE* file = std::fopen(name.c_str(), "w");
   if (file == nullptr) {
     log_error("MOEYARD_TRACE={}: the file cannot be written", name);

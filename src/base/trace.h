@@ -44,6 +44,9 @@ class TraceSpan {
 // What the picture calls the calling thread; "host thread" without it.
 void name_trace_thread(const std::string& name);
 
+// The name of a file or folder with the process's number for %p, for programs of several.
+std::string for_this_process(std::string name);
+
 // Writes what has been recorded so far; at the end of the process it happens by itself.
 void write_trace();
 

@@ -160,6 +160,28 @@ Result<Value> read_tensor_list(const json& value, const Place& place) {
   return Value(std::move(list));
 }
 
+Result<Value> read_numbers(const json& value, const Place& place) {
+  if (!value.is_array() || value.size() > kMostMembers)
+    return place.refuse("must be an array of at most {} numbers", kMostMembers);
+  std::vector<double> numbers;
+  for (const json& item : value) {
+    if (!item.is_number()) return place.in(std::to_string(numbers.size())).refuse("must be a number");
+    numbers.push_back(item.get<double>());
+  }
+  return Value(std::move(numbers));
+}
+
+Result<Value> read_flags(const json& value, const Place& place) {
+  if (!value.is_array() || value.size() > kMostMembers)
+    return place.refuse("must be an array of at most {} flags", kMostMembers);
+  std::vector<std::int64_t> flags;
+  for (const json& item : value) {
+    if (!item.is_boolean()) return place.in(std::to_string(flags.size())).refuse("must be true or false");
+    flags.push_back(item.get<bool>() ? 1 : 0);
+  }
+  return Value(std::move(flags));
+}
+
 Result<Value> read_value(Kind kind, const json& value, const Place& place) {
   if (value.is_null()) return Value();
   switch (kind) {
@@ -182,12 +204,17 @@ Result<Value> read_value(Kind kind, const json& value, const Place& place) {
       if (value.is_string())
         return Value(static_cast<std::int64_t>(MOEYARD_TRY(read_dtype(value.get<std::string>(), place))));
       return Value(MOEYARD_TRY(read_integer(value, place)));
-    case Kind::numbers:
-    case Kind::flags:
     case Kind::scalar:
-      break;
+      if (value.is_number_integer()) return Value(MOEYARD_TRY(read_integer(value, place)));
+      if (value.is_boolean()) return Value(std::int64_t{value.get<bool>() ? 1 : 0});
+      if (!value.is_number()) return place.refuse("must be a number");
+      return Value(value.get<double>());
+    case Kind::numbers:
+      return read_numbers(value, place);
+    case Kind::flags:
+      return read_flags(value, place);
   }
-  return place.refuse("is of a kind that cannot be described yet; leave it out");
+  return place.refuse("is of a kind that cannot be described");
 }
 
 // The known name that looks most like it: the longest common beginning, at least half of it.
@@ -203,10 +230,23 @@ std::string guess(std::string_view name, std::span<const Parameter> known) {
   return best.empty() ? "" : fmt::format("; did you mean {}?", best);
 }
 
-Status read_parameters(const json& object, const Place& place, Call& call) {
+// Where the contract's parameter is among the function's; the function of an older version may lack it.
+std::size_t index_of_contract_name(const Call& call, std::string_view name) {
+  const auto& known = call.function->parameters;
+  return static_cast<std::size_t>(std::ranges::find_if(known,
+                                                       [&](const Parameter& parameter) {
+                                                         return name_in_contract(*call.function,
+                                                                                 parameter.name) == name;
+                                                       }) -
+                                  known.begin());
+}
+
+// Recorded calls have the contract's parameters, described ones the function's.
+Status read_parameters(const json& object, const Place& place, bool recorded, Call& call) {
   if (!object.is_object()) return place.refuse("must be an object: a value for each parameter");
   for (const auto& [name, value] : object.items()) {
-    const std::size_t index = call.index_of(name);
+    const std::size_t index = recorded ? index_of_contract_name(call, name) : call.index_of(name);
+    if (index == call.values.size() && recorded) continue;
     if (index == call.values.size())
       return place.in(name).refuse("is no parameter of {}{}", call.function->name,
                                    guess(name, call.function->parameters));
@@ -296,7 +336,8 @@ Result<std::vector<Call>> parse_calls(const json& object, const std::filesystem:
         .refuse("is {}, which is no operator here; moeyard ops lists them", in_quotes(name));
   call.values.resize(call.function->parameters.size());
   call.folder = path.parent_path();
-  MOEYARD_TRY(read_parameters(member("parameters"), top.in("parameters"), call));
+  const bool recorded = !member("recorded").is_null();
+  MOEYARD_TRY(read_parameters(member("parameters"), top.in("parameters"), recorded, call));
   if (!member("groups").is_null()) MOEYARD_TRY(read_groups(member("groups"), top.in("groups"), call));
   if (!member("environment").is_null())
     MOEYARD_TRY(read_environment(member("environment"), top.in("environment"), call));
@@ -308,12 +349,62 @@ Result<std::vector<Call>> parse_calls(const json& object, const std::filesystem:
                                   kMostRanks);
   std::vector<Call> calls(ranks.size(), call);
   for (std::size_t r = 0; r < ranks.size(); ++r)
-    MOEYARD_TRY(read_parameters(ranks[r], top.in(fmt::format("ranks.{}", r)), calls[r]));
+    MOEYARD_TRY(read_parameters(ranks[r], top.in(fmt::format("ranks.{}", r)), recorded, calls[r]));
   return calls;
 }
 
 Result<std::vector<Call>> read_call_file(const std::filesystem::path& path) {
   return parse_calls(MOEYARD_TRY(model::read_json_object(path)), path);
+}
+
+namespace {
+
+// The files of an output: one, or those of a list.
+Result<std::vector<std::string>> read_files(const json& value, const Place& place) {
+  const json list = value.is_array() ? value : json::array({value});
+  if (list.size() > kMostMembers) return place.refuse("must be at most {} files", kMostMembers);
+  std::vector<std::string> files;
+  for (const json& item : list) {
+    files.emplace_back();
+    if (item.is_null()) continue;
+    files.back() = MOEYARD_TRY(read_text(item, place));
+    if (!is_plain_file_name(files.back())) return place.refuse("must be the name of a file beside this one");
+  }
+  return files;
+}
+
+Result<Outcome> read_outcome(const json& object, const Place& place) {
+  if (!object.is_object()) return place.refuse("must be an object");
+  Outcome outcome;
+  for (const auto& [name, value] : object.items()) {
+    const Place here = place.in(name);
+    if (name == "device" || name == "number") {
+      (name == "device" ? outcome.device : outcome.number) = MOEYARD_TRY(read_integer(value, here));
+    } else if (name == "code") {
+      if (!value.is_null()) outcome.code = static_cast<std::int32_t>(MOEYARD_TRY(read_integer(value, here)));
+    } else if (name == "message") {
+      outcome.message = MOEYARD_TRY(read_text(value, here));
+    } else if (name == "outputs") {
+      if (!value.is_object()) return here.refuse("must be an object: files of each output");
+      for (const auto& [output, files] : value.items())
+        outcome.outputs[output] = MOEYARD_TRY(read_files(files, here.in(output)));
+    } else {
+      return here.refuse("is no member of what was recorded: device, number, code, message, outputs");
+    }
+  }
+  return outcome;
+}
+
+}  // namespace
+
+Result<Recorded> read_recorded_call(const std::filesystem::path& path) {
+  const json object = MOEYARD_TRY(model::read_json_object(path));
+  const auto recorded = object.find("recorded");
+  if (recorded == object.end())
+    return bad_input("{} describes a call that was not recorded; MOEYARD_DUMP records calls.", path.string());
+  auto calls = MOEYARD_TRY(parse_calls(object, path));
+  return Recorded{std::move(calls.front()),
+                  MOEYARD_TRY(read_outcome(*recorded, Place{path.string(), "recorded"}))};
 }
 
 std::string text_of(const TensorSpec& tensor) {

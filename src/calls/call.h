@@ -25,10 +25,10 @@ struct TensorSpec {
   std::string same_as = {};  // a parameter whose memory it shares
 };
 
-// Null or left out, or what the kind of the parameter says; flags are integers.
+// Null or left out, or what the kind of the parameter says; flags are integers, scalars numbers of either kind.
 using TensorList = std::vector<std::optional<TensorSpec>>;
-using Value = std::variant<std::monostate, TensorSpec, TensorList, std::vector<std::int64_t>, std::string,
-                           std::int64_t, double>;
+using Value = std::variant<std::monostate, TensorSpec, TensorList, std::vector<std::int64_t>,
+                           std::vector<double>, std::string, std::int64_t, double>;
 
 inline bool is_given(const Value& value) { return !std::holds_alternative<std::monostate>(value); }
 
@@ -51,6 +51,22 @@ struct Call {
   std::size_t index_of(std::string_view parameter) const;  // parameters.size(): it has none of that name
   const Value& value_of(std::string_view parameter) const;
 };
+
+// What became of a call that was recorded with MOEYARD_DUMP (docs/dump.md).
+struct Outcome {
+  std::int64_t device = 0, number = 0;
+  std::optional<std::int32_t> code;  // none: it had not ended
+  std::string message;
+  std::map<std::string, std::vector<std::string>>
+      outputs;  // files by parameter; "": an absent member of a list
+};
+
+// A recorded call; bad input if the file describes one that was not recorded.
+struct Recorded {
+  Call call;
+  Outcome outcome;
+};
+Result<Recorded> read_recorded_call(const std::filesystem::path& path);
 
 // A call, and what the ranks of its group pass otherwise: one call per rank, or a single one.
 Result<std::vector<Call>> read_call_file(const std::filesystem::path& path);

@@ -44,7 +44,8 @@ std::string kind_of(const Param& param) {
   if (is_tensor(param)) return text_of(param.direction);
   if (param.access.integers != nullptr) return "integers";
   if (param.access.integer != nullptr) return "integer";
-  return param.access.number != nullptr ? "number" : "text";
+  if (param.access.number != nullptr) return "number";
+  return param.access.scalar != nullptr ? "scalar" : "text";
 }
 
 std::string dtypes_of(const Param& param) {

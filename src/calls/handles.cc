@@ -25,11 +25,26 @@ Handles::Handles(const Call& call, const Place& place)
         members.push_back(member ? make_tensor(*member, place(parameter, *member)) : nullptr);
       arguments_[i].tensor_list = aclCreateTensorList(members.data(), members.size());
     }
-    if (const auto* integers = std::get_if<std::vector<std::int64_t>>(&value))
-      arguments_[i].integers = aclCreateIntArray(integers->data(), integers->size());
+    if (const auto* integers = std::get_if<std::vector<std::int64_t>>(&value)) set_integers(i, *integers);
+    if (const auto* numbers = std::get_if<std::vector<double>>(&value)) {
+      const std::vector<float> floats(numbers->begin(), numbers->end());
+      arguments_[i].numbers = aclCreateFloatArray(floats.data(), floats.size());
+    }
     if (const auto* text = std::get_if<std::string>(&value)) set_text(i, *text);
-    if (const auto* integer = std::get_if<std::int64_t>(&value)) arguments_[i].integer = *integer;
-    if (const auto* number = std::get_if<double>(&value)) arguments_[i].number = *number;
+    if (const auto* integer = std::get_if<std::int64_t>(&value)) {
+      std::int64_t copy = *integer;
+      if (parameter.kind == Kind::scalar)
+        arguments_[i].scalar = aclCreateScalar(&copy, ACL_INT64);
+      else
+        arguments_[i].integer = copy;
+    }
+    if (const auto* number = std::get_if<double>(&value)) {
+      double copy = *number;
+      if (parameter.kind == Kind::scalar)
+        arguments_[i].scalar = aclCreateScalar(&copy, ACL_DOUBLE);
+      else
+        arguments_[i].number = copy;
+    }
   }
 }
 
@@ -41,6 +56,21 @@ Handles::~Handles() {
       aclDestroyTensorList(arguments_[i].tensor_list);
     if (kind == Kind::integers && arguments_[i].integers != nullptr)
       aclDestroyIntArray(arguments_[i].integers);
+    if (kind == Kind::numbers && arguments_[i].numbers != nullptr)
+      aclDestroyFloatArray(arguments_[i].numbers);
+    if (kind == Kind::flags && arguments_[i].flags != nullptr) aclDestroyBoolArray(arguments_[i].flags);
+    if (kind == Kind::scalar && arguments_[i].scalar != nullptr) aclDestroyScalar(arguments_[i].scalar);
+  }
+}
+
+// Flags are integers in a description.
+void Handles::set_integers(std::size_t parameter, const std::vector<std::int64_t>& values) {
+  if (function_.parameters[parameter].kind == Kind::flags) {
+    const auto flags = std::make_unique<bool[]>(values.size());
+    for (std::size_t i = 0; i < values.size(); ++i) flags[i] = values[i] != 0;
+    arguments_[parameter].flags = aclCreateBoolArray(flags.get(), values.size());
+  } else {
+    arguments_[parameter].integers = aclCreateIntArray(values.data(), values.size());
   }
 }
 

@@ -25,6 +25,8 @@ class Handles {
   aclnnStatus plan(std::uint64_t* workspace_size, aclOpExecutor** executor) const;
 
  private:
+  void set_integers(std::size_t parameter, const std::vector<std::int64_t>& values);
+
   const Function& function_;
   std::vector<Argument> arguments_;
   std::vector<std::unique_ptr<std::string>> texts_;

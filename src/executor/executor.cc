@@ -9,6 +9,7 @@
 
 #include "base/settings.h"
 #include "base/trace.h"
+#include "executor/dump.h"
 #include "runtime/block_map.h"
 #include "runtime/memory.h"
 
@@ -161,7 +162,9 @@ Status submit(std::unique_ptr<PlannedCall>& call, void* workspace, aclrtStream h
   MOEYARD_TRY(call->open(stream));
   const bool tiny = call->plan().tiny;
   const Run run{call->function, static_cast<std::byte*>(workspace), stream.device()};
-  runtime::Task task{call->function, [call = std::move(call), run]() { return call->run(run); }};
+  runtime::Task task{call->function, [call = std::move(call), run]() {
+                       return dumping() ? run_dumped(*call, run) : call->run(run);
+                     }};
   return tiny ? stream.submit_or_run(std::move(task)) : stream.submit(std::move(task));
 }
 

@@ -54,6 +54,7 @@ Command balance_command();
 Command bench_command();
 Command doctor_command();
 Command report_command();
+Command replay_command();
 Command context_command();
 Command env_command();
 Command version_command();
