@@ -128,15 +128,21 @@ class Memory {
  public:
   static Result<Memory> make(const Recorded& recorded, int fill) {
     Memory memory;
-    for (const Item& item : items_of(recorded)) {
+    const auto items = items_of(recorded);
+    for (const Item& item : items) {
       MOEYARD_TRY(check_tensor(recorded, item));
-      MOEYARD_TRY(memory.place(recorded, item, fill));
+      MOEYARD_TRY(memory.reserve(recorded, item));
     }
+    for (auto& [name, block] : memory.blocks_) {
+      block.data = MOEYARD_TRY(model::allocate(block.bytes));
+      if (block.bytes > 0) std::memset(block.data.get(), fill, static_cast<std::size_t>(block.bytes));
+    }
+    for (const Item& item : items) MOEYARD_TRY(memory.load(recorded, item));
     return memory;
   }
   void* address_of(const TensorSpec* tensor) const {
-    const auto found = address_of_.find(tensor);
-    return found == address_of_.end() ? nullptr : found->second;
+    const auto found = block_of_.find(tensor);
+    return found == block_of_.end() ? nullptr : found->second->data.get();
   }
   std::vector<std::byte> elements_of(const TensorSpec& tensor) const {
     TensorView view = view_of(tensor);
@@ -147,31 +153,28 @@ class Memory {
   }
 
  private:
-  Status place(const Recorded& recorded, const Item& item, int fill) {
+  // Tensors that share memory share a block, which has the name of the first one.
+  Status reserve(const Recorded& recorded, const Item& item) {
     const TensorSpec& tensor = *item.tensor;
-    TensorView view = view_of(tensor);
+    const TensorView view = view_of(tensor);
     const std::int64_t count = count_of(tensor);
     if (!view.within(kMostElements) ||
         (count > 0 && (view.extent().low < 0 || view.extent().high / kMostSpread > count + 4096)))
       return bad_input("{}: {} has strides that reach too far.",
                        (recorded.call.folder / "call.json").string(), item.name);
     const std::int64_t bytes = count > 0 ? bytes_of(tensor.dtype, view.extent().high + 1) : 0;
-    Block& block = blocks_[item.name];
-    if (const auto shared = blocks_.find(tensor.same_as);
-        !tensor.same_as.empty() && shared != blocks_.end()) {
-      if (shared->second.bytes < bytes || shared->second.data == nullptr)
-        return bad_input("{}: {} is larger than {}, whose memory it shares.",
-                         (recorded.call.folder / "call.json").string(), item.name, tensor.same_as);
-      address_of_[&tensor] = shared->second.data.get();
-    } else {
-      block.bytes = bytes;
-      block.data = MOEYARD_TRY(model::allocate(bytes));
-      std::memset(block.data.get(), fill, static_cast<std::size_t>(bytes));
-      address_of_[&tensor] = block.data.get();
-    }
-    if (tensor.file.empty() || count == 0) return {};
+    const auto shared = blocks_.find(tensor.same_as);
+    Block& block = shared != blocks_.end() ? shared->second : blocks_[item.name];
+    block.bytes = std::max(block.bytes, bytes);
+    block_of_[&tensor] = &block;
+    return {};
+  }
+  Status load(const Recorded& recorded, const Item& item) {
+    const TensorSpec& tensor = *item.tensor;
+    if (tensor.file.empty() || count_of(tensor) == 0) return {};
     const Elements elements = MOEYARD_TRY(read_elements(recorded.call.folder, tensor.file, tensor));
-    view.data = static_cast<std::byte*>(address_of_[&tensor]);
+    TensorView view = view_of(tensor);
+    view.data = static_cast<std::byte*>(address_of(&tensor));
     copy_elements_in(elements.bytes.data(), view);
     return {};
   }
@@ -180,8 +183,8 @@ class Memory {
     model::DeviceMemory data;
     std::int64_t bytes = 0;
   };
-  std::map<std::string, Block> blocks_;
-  std::map<const TensorSpec*, void*> address_of_;
+  std::map<std::string, Block> blocks_;  // its members stay where they are, also when the map moves
+  std::map<const TensorSpec*, Block*> block_of_;
 };
 
 // Everything one run of a call leaves.
@@ -334,20 +337,31 @@ Result<Comparison> compare_run(const Recorded& recorded, const Ran& first, const
   return made;
 }
 
+// A folder with a manifest is that of one process; else those of several lie in it.
+std::vector<fs::path> folders_of_processes(const fs::path& folder) {
+  std::error_code error;
+  if (fs::exists(folder / "manifest.json", error)) return {folder};
+  std::vector<fs::path> folders;
+  for (const auto& entry : fs::directory_iterator(folder, error))
+    if (fs::exists(entry.path() / "manifest.json", error)) folders.push_back(entry.path());
+  return folders;
+}
+
 }  // namespace
 
 Result<std::vector<Recorded>> read_dump(const fs::path& folder) {
   std::error_code error;
   if (!fs::is_directory(folder, error)) return bad_input("{} is no folder.", folder.string());
   std::vector<fs::path> paths;
-  for (const auto& device : fs::directory_iterator(folder, error)) {
-    if (!device.is_directory(error) || !device.path().filename().string().starts_with("device_")) continue;
-    for (const auto& call : fs::directory_iterator(device.path(), error)) {
-      if (fs::is_regular_file(call.path() / "call.json", error)) paths.push_back(call.path() / "call.json");
-      if (paths.size() > kMostCalls)
-        return bad_input("{} has more than {} calls.", folder.string(), kMostCalls);
+  for (const fs::path& process : folders_of_processes(folder))
+    for (const auto& device : fs::directory_iterator(process, error)) {
+      if (!device.is_directory(error) || !device.path().filename().string().starts_with("device_")) continue;
+      for (const auto& call : fs::directory_iterator(device.path(), error)) {
+        if (fs::is_regular_file(call.path() / "call.json", error)) paths.push_back(call.path() / "call.json");
+        if (paths.size() > kMostCalls)
+          return bad_input("{} has more than {} calls.", folder.string(), kMostCalls);
+      }
     }
-  }
   if (paths.empty())
     return bad_input("{} has no recorded calls; MOEYARD_DUMP={} records those of a program.", folder.string(),
                      folder.string());

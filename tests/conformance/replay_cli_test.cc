@@ -146,6 +146,17 @@ TEST_F(Replay, AFolderIsUsedOnce) {
   EXPECT_EQ(run({"replay", (folder->path() / "none").string()}).code, 2);
 }
 
+// A program with random calls of many operators, versions and modes, recorded by its process's number.
+TEST_F(Replay, RandomCallsGiveTheSameBitsAgain) {
+  const fs::path dumps = folder->path() / "random";
+  const Outcome program = moeyard::test::run_program(
+      MOEYARD_RANDOM_CALLS, {}, "MOEYARD_TEST_CALLS=40 MOEYARD_DUMP=" + dumps.string() + "/%p");
+  ASSERT_EQ(program.code, 0) << program.text;
+  const Outcome outcome = run({"replay", dumps.string()});
+  EXPECT_EQ(outcome.code, 0) << outcome.text;
+  EXPECT_THAT(outcome.last_line(), testing::EndsWith("the same, 0 differ, 0 skipped"));
+}
+
 TEST_F(Replay, WorkersOfBothKindsAreSkippedWithAReason) {
   ASSERT_EQ(record("afd", {"--afd"}).code, 0);
   const Outcome outcome = run({"replay", (folder->path() / "afd").string()});
