@@ -2,8 +2,8 @@
 #pragma once
 #include <memory>
 #include <tuple>
-#include <typeinfo>
 
+#include "atb/exported.h"
 #include "atb/failure.h"
 #include "atb/kernel_operation.h"
 
@@ -79,27 +79,7 @@ atb::Status check_param(const Param& param) {
   return Kind<Param>::check(param);
 }
 
-// A parameter struct without a Kind exists only so that programs compile.
 template <class Param>
-concept Supported = requires {
-  Kind<Param>::kName;
-};
-atb::Status refuse_unsupported(const std::type_info& param);
-
-template <class Param>
-atb::Status create(const Param& /*param*/, atb::Operation** /*operation*/) {
-  return refuse_unsupported(typeid(Param));
-}
-template <class Param>
-atb::Status clone(const atb::Operation* /*operation*/, Param& /*param*/) {
-  return refuse_unsupported(typeid(Param));
-}
-template <class Param>
-atb::Status update(atb::Operation* /*operation*/, const Param& /*param*/) {
-  return refuse_unsupported(typeid(Param));
-}
-
-template <Supported Param>
 atb::Status create(const Param& param, atb::Operation** operation) {
   try {
     if (operation == nullptr) return refuse_pointer(Kind<Param>::kName, "CreateOperation", "operation");
@@ -111,7 +91,7 @@ atb::Status create(const Param& param, atb::Operation** operation) {
   }
 }
 
-template <Supported Param>
+template <class Param>
 atb::Status clone(const atb::Operation* operation, Param& param) {
   try {
     if (operation == nullptr) return refuse_pointer(Kind<Param>::kName, "CloneOperationParam", "operation");
@@ -124,7 +104,7 @@ atb::Status clone(const atb::Operation* operation, Param& param) {
   }
 }
 
-template <Supported Param>
+template <class Param>
 atb::Status update(atb::Operation* operation, const Param& param) {
   try {
     if (operation == nullptr) return refuse_pointer(Kind<Param>::kName, "UpdateOperationParam", "operation");
@@ -141,6 +121,7 @@ atb::Status update(atb::Operation* operation, const Param& param) {
 
 }  // namespace moeyard::atb_layer
 
+// Defined where Kinds are: a file that includes this header can call them for its own parameter structs only.
 namespace atb {
 
 template <typename OpParam>
@@ -157,17 +138,3 @@ Status UpdateOperationParam(Operation* operation, const OpParam& opParam) {
 }
 
 }  // namespace atb
-
-namespace moeyard::atb_layer {
-
-// `template struct Exported<infer::GatherParam>;` puts the three functions of parameter structs into the library.
-template <class... Params>
-struct Exported {
-  [[gnu::used]] static inline const void* const kFunctions[] = {
-      reinterpret_cast<const void*>(&atb::CreateOperation<Params>)...,
-      reinterpret_cast<const void*>(&atb::CloneOperationParam<Params>)...,
-      reinterpret_cast<const void*>(&atb::UpdateOperationParam<Params>)...,
-  };
-};
-
-}  // namespace moeyard::atb_layer

@@ -3,7 +3,7 @@
 
 #include "atb/failure.h"
 
-// Without atb/kind.h, which has CreateOperation as a template: here it means what other files of the library have made of it.
+// Without atb/kind.h, with which a file can create operations of its own Kinds only.
 namespace moeyard::atb_layer {
 namespace {
 

@@ -1,9 +1,5 @@
 // Moeyard. SPDX-License-Identifier: Apache-2.0
 // What works on operations of any kind.
-#include <cxxabi.h>
-
-#include <cstdlib>
-
 #include "atb/built_in.h"
 #include "atb/failure.h"
 #include "atb/graveyard.h"
@@ -107,15 +103,6 @@ atb::Status refuse_pointer(const char* name, const char* function, const char* w
 atb::Status refuse_type(const char* name, const char* function) {
   return fail(atb::ERROR_INVALID_PARAM,
               "%s: the operation of %s was not created with a parameter of this type", name, function);
-}
-
-atb::Status refuse_unsupported(const std::type_info& param) {
-  int status = 0;
-  const std::unique_ptr<char, void (*)(void*)> name(
-      abi::__cxa_demangle(param.name(), nullptr, nullptr, &status), std::free);
-  return fail(atb::ERROR_INVALID_PARAM,
-              "CreateOperation: %s is not supported by this library; docs/limits.md lists what is",
-              status == 0 ? name.get() : param.name());
 }
 
 }  // namespace moeyard::atb_layer
