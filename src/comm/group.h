@@ -70,6 +70,8 @@ class Group {
   void post_refusal(int rank, std::string_view operator_name, const std::string& message) {
     transport_->post_refusal(rank, intern_operator(operator_name), message);
   }
+  // Takes back what was posted for this rank.
+  void withdraw_refusal() { transport_->withdraw_refusal(rank()); }
 
   // Sends and receives with single peers; they do not block each other. Blocks, so only on a stream's worker.
   Status transfer(std::string_view operator_name, std::span<const Transfer> items);

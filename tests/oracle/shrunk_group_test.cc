@@ -225,6 +225,60 @@ TEST(ElasticInfo, ARankRefusedInPhaseOneDoesNotLeaveTheOthersWaiting) {
   });
 }
 
+// Ranks that do not agree about who is left wait for each other in different places.
+TEST(ElasticInfo, RanksWithOtherListsNoticeEachOther) {
+  const EpGroup group(3);
+  group.run([&](int rank, const Device& device) {
+    if (rank == 1) return;
+    EpPart part(group, rank);
+    part.ids.set<std::int32_t>({0, 1, 2, 3, 0, 3});
+    const Tensor info = Tensor::of<std::int32_t>(
+        {10}, rank == 0
+                  ? std::vector<std::int32_t>{1, 2, 0, 4, 0, -1, 1, 0, 2, -1}
+                  : std::vector<std::int32_t>{1, 2, 0, 4, 1, -1, 0, 2, 0, -1});  // numbered the other way
+    part.dispatch.elastic = info;
+    EXPECT_EQ(run(part.dispatch, device), kWrongData);
+    EXPECT_THAT(recent_message(), AllOf(HasSubstr("elasticInfo of rank 0 leaves 2 of 3 ranks, [0, 2]"),
+                                        HasSubstr("elasticInfo of rank 2 leaves 2 of 3 ranks, [2, 0]")));
+    EXPECT_TRUE(part.outputs_untouched());
+  });
+  // The group is none the worse for it.
+  group.run([&](int rank, const Device& device) {
+    EpPart part(group, rank);
+    EXPECT_EQ(run(part.dispatch, device), 0) << recent_message();
+  });
+}
+
+TEST(ElasticInfo, RanksWithAndWithoutOneNoticeEachOther) {
+  const EpGroup group(3);
+  group.run([&](int rank, const Device& device) {
+    EpPart part(group, rank);
+    const Tensor info = Tensor::of<std::int32_t>({10}, kWithoutRank1);
+    if (rank == 2) part.ids.set<std::int32_t>({0, 1, 2, 3, 0, 3}), part.dispatch.elastic = info;
+    EXPECT_EQ(run(part.dispatch, device), kWrongData);
+    EXPECT_THAT(recent_message(), AllOf(HasSubstr("elasticInfo of rank 2 leaves 2 of 3 ranks, [0, 2]"),
+                                        HasSubstr("leaves all 3 ranks")));
+    EXPECT_TRUE(part.outputs_untouched());
+  });
+}
+
+// A call that ended well does not disturb the next one with another list, however late a rank comes to that.
+TEST(ElasticInfo, MayBeAnotherOneInTheNextCall) {
+  const EpGroup group(3);
+  group.run([&](int rank, const Device& device) {
+    const Tensor info = Tensor::of<std::int32_t>({10}, kWithoutRank1);
+    if (rank != 1) {
+      EpPart part(group, rank);
+      part.ids.set<std::int32_t>({0, 1, 2, 3, 0, 3});
+      part.dispatch.elastic = info;
+      EXPECT_EQ(run(part.dispatch, device), 0) << recent_message();
+    }
+    if (rank == 2) std::this_thread::sleep_for(std::chrono::milliseconds(1300));
+    EpPart part(group, rank);
+    EXPECT_EQ(run(part.dispatch, device), 0) << recent_message();
+  });
+}
+
 // --- performanceInfo ---------------------------------------------------------------------------------------------------
 
 constexpr std::int64_t kLate = 60000;  // microseconds that a rank comes late

@@ -121,7 +121,7 @@ Status Barrier::run(const executor::Run& run, const Args& args, const Plan& plan
   }
   MOEYARD_TRY(meet_those_left(run.function, kOperator, args.elastic_info, plan.members.span_in(run.workspace),
                               exchange));
-  return exchange.finish();
+  return leave_members(kOperator, args.group, run.device, args.elastic_info, exchange.finish());
 }
 
 }  // namespace moeyard::ops

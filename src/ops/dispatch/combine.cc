@@ -477,7 +477,8 @@ Result<EpSession> Combine::open(const char* function, const Args& args, const Pl
 Status Combine::run(const executor::Run& run, const Args& args, const Plan& plan, Session& session) {
   const EpMembers members = MOEYARD_TRY(find_members(run.function, kOperator, args, args.elastic_info,
                                                      plan.members.span_in(run.workspace), session.ep));
-  return CombineCall(run, args, plan, members, session).run();
+  return leave_members(kOperator, args.group_ep, run.device, args.elastic_info,
+                       CombineCall(run, args, plan, members, session).run());
 }
 
 }  // namespace moeyard::ops

@@ -330,7 +330,8 @@ Result<EpSession> Dispatch::open(const char* function, const Args& args, const P
 Status Dispatch::run(const executor::Run& run, const Args& args, const Plan& plan, Session& session) {
   const EpMembers members = MOEYARD_TRY(find_members(run.function, kOperator, args, args.elastic_info,
                                                      plan.members.span_in(run.workspace), session.ep));
-  return DispatchCall(run, args, plan, members, session).run();
+  return leave_members(kOperator, args.group_ep, run.device, args.elastic_info,
+                       DispatchCall(run, args, plan, members, session).run());
 }
 
 }  // namespace moeyard::ops

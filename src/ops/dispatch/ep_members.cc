@@ -3,10 +3,16 @@
 
 #include <algorithm>
 
+#include <fmt/ranges.h>
+
 #include "base/errors.h"
+#include "comm/registry.h"
 
 namespace moeyard::ops {
 namespace {
+
+constexpr std::string_view kStory = "elasticInfo of rank ";  // how a rank begins to tell others about its own
+constexpr std::size_t kMostNamed = 16;                       // ranks in that story
 
 // elasticInfo as numbers: [0] 1: ranks have gone, [1] ranks, [2] shared-expert ranks, [3] experts that are left, then
 // the new number of each rank, then the former number of each new one.
@@ -62,12 +68,23 @@ class ElasticInfo {
     return {};
   }
 
-  // Lets those who are left meet; `members` gets their former numbers.
-  Status meet(std::span<std::int32_t>& members, comm::Exchange& exchange) const {
+  // Lets those who are left meet; `members` gets their former numbers. Whoever waits for this rank without them is told.
+  Status meet(const char* operator_name, std::span<std::int32_t>& members, comm::Exchange& exchange) const {
     members = members.first(static_cast<std::size_t>(ranks()));
     for (std::size_t now = 0; now < members.size(); ++now)
       members[now] = static_cast<std::int32_t>(rank_before(static_cast<std::int64_t>(now)));
+    exchange.group().post_refusal(exchange.group().rank(), operator_name, story_of(exchange.group().rank()));
     return exchange.among(members);
+  }
+
+  std::string story_of(int rank) const {
+    if (!has_shrunk()) return fmt::format("{}{} leaves all {} ranks", kStory, rank, ranks_before_);
+    std::vector<std::int64_t> named;
+    for (std::int64_t now = 0; now < ranks() && named.size() < kMostNamed; ++now)
+      named.push_back(rank_before(now));
+    return fmt::format("{}{} leaves {} of {} ranks, [{}{}]", kStory, rank, ranks(), ranks_before_,
+                       fmt::join(named, ", "),
+                       ranks() > static_cast<std::int64_t>(kMostNamed) ? ", ..." : "");
   }
 
  private:
@@ -102,7 +119,7 @@ Result<EpMembers> find_members(const char* function, const char* operator_name,
   if (wrong.ok()) wrong = info.check_experts(attributes);
   if (wrong.ok()) wrong = info.check_numbers(attributes.ep_rank_id);
   if (!wrong.ok()) return refuse(operator_name, exchange, std::move(wrong));
-  MOEYARD_TRY(info.meet(members, exchange));
+  MOEYARD_TRY(info.meet(operator_name, members, exchange));
   return EpMembers{EpLayout(attributes, info.ranks(), info.shared_ranks(), info.experts()),
                    info.rank_now(attributes.ep_rank_id), members};
 }
@@ -114,7 +131,23 @@ Status meet_those_left(const char* function, const char* operator_name, const Te
   Status wrong = info.check_count();
   if (wrong.ok()) wrong = info.check_numbers(exchange.group().rank());
   if (!wrong.ok()) return refuse(operator_name, exchange, std::move(wrong));
-  return info.meet(members, exchange);
+  return info.meet(operator_name, members, exchange);
+}
+
+Status leave_members(const char* operator_name, const std::string& group, int device,
+                     const TensorView& elastic_info, Status done) {
+  const bool told = !done.ok() && done.message().find(kStory) != std::string::npos;
+  const bool shrunk = elastic_info.present() && elastic_info.at<std::int32_t>(0) != 0;
+  if (!told && !(shrunk && done.ok())) return done;
+  const auto rank = comm::find_rank(group, device);
+  if (rank == nullptr) return done;
+  if (done.ok()) {
+    rank->withdraw_refusal();
+    return done;
+  }
+  const std::string mine = ElasticInfo("", rank->size(), elastic_info).story_of(rank->rank());
+  if (!shrunk) rank->post_refusal(rank->rank(), operator_name, mine);
+  return Status(done.code(), fmt::format("{}; {}; pass the same on all ranks", done.message(), mine));
 }
 
 std::span<std::int64_t> count_waits(std::span<std::int64_t> waits, const EpMembers& members,

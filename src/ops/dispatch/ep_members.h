@@ -1,5 +1,7 @@
 // Moeyard. SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include <string>
+
 #include "base/tensor_view.h"
 #include "comm/group.h"
 #include "ops/dispatch/ep_layout.h"
@@ -27,6 +29,12 @@ Result<EpMembers> find_members(const char* function, const char* operator_name,
 // The same for an operator without experts, whose group has as many ranks as elasticInfo says.
 Status meet_those_left(const char* function, const char* operator_name, const TensorView& elastic_info,
                        std::span<std::int32_t> members, comm::Exchange& exchange);
+
+// Ranks with different elasticInfo wait for each other in different places. So while a call goes on that meets some of the ranks
+// only, those who wait for this one elsewhere are told; this ends that, when the call has ended with `done`. What has come of the
+// call, with this rank's part of the story where that is why it failed.
+Status leave_members(const char* operator_name, const std::string& group, int device,
+                     const TensorView& elastic_info, Status done);
 
 // Starts to count in `waits` [epWorldSize], or not at all where that is empty, how long the call waits for each of the
 // members; returns their part of it.
