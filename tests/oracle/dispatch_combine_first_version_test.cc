@@ -25,6 +25,7 @@ EpShape draw_shape(int ranks, std::mt19937& random) {
   shape.experts = (ranks - shape.shared_ranks) * (1 + below(random, 3));
   shape.topk = 1 + below(random, std::min(6, shape.experts));
   shape.hidden = 1 + below(random, 80);
+  shape.comm_mode = 2 * below(random, 2);
   if (below(random, 2) == 0) {
     shape.quantised = {2, ACL_INT8};
     if (below(random, 2) == 0) shape.factors = Factors::of_experts;
@@ -205,6 +206,22 @@ TEST(FirstVersionFailures, ItDoesNotMeetLaterVersions) {
     EXPECT_THAT(recent_message(), HasSubstr("the first version of the operator"));
     EXPECT_TRUE(part.outputs_untouched());
   });
+}
+
+TEST(FirstVersionFailures, CommunicationHasTwoModes) {
+  const EpGroup group(2);
+  const Device device;
+  EpPart part(group, 0);
+  for (const std::int64_t mode : {0, 1, 2, 3, 4}) {
+    part.combine.quant_mode = mode;
+    std::uint64_t size = 0;
+    aclOpExecutor* executor = nullptr;
+    EXPECT_EQ(plan_first(part.combine, &size, &executor), mode == 0 || mode == 2 ? 0 : kTiling);
+    if (executor != nullptr) aclDestroyAclOpExecutor(executor);
+    if (mode == 3) {
+      EXPECT_THAT(recent_message(), HasSubstr("commQuantMode is 3 but must be 0 or 2"));
+    }
+  }
 }
 
 TEST(FirstVersionFailures, IndicesOutOfRangeAreFound) {

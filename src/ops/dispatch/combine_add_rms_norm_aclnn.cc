@@ -1,7 +1,7 @@
 // Moeyard. SPDX-License-Identifier: Apache-2.0
 #include "aclnnop/aclnn_moe_distribute_combine_add_rms_norm.h"
 #include "aclnnop/aclnn_moe_distribute_combine_add_rms_norm_v2.h"
-#include "ops/dispatch/combine.h"
+#include "ops/dispatch/ep_facade.h"
 
 using namespace moeyard;
 
@@ -25,48 +25,20 @@ aclnnStatus plan_version(const char* function, const aclTensor* expandX, const a
                          aclTensor* yOut, aclTensor* rstdOut, aclTensor* xOut, uint64_t* workspaceSize,
                          aclOpExecutor** executor) {
   return executor::plan_call<ops::CombineAddRmsNorm>(function, workspaceSize, executor, [&] {
-    ops::CombineArgs args;
-    static_cast<ops::EpAttributes&>(args) = {.group_ep = std::string(text(groupEp)),
-                                             .ep_world_size = epWorldSize,
-                                             .ep_rank_id = epRankId,
-                                             .moe_expert_num = moeExpertNum,
-                                             .group_tp = std::string(text(groupTp)),
-                                             .tp_world_size = tpWorldSize,
-                                             .tp_rank_id = tpRankId,
-                                             .expert_shard_type = expertShardType,
-                                             .shared_expert_num = sharedExpertNum,
-                                             .shared_expert_rank_num = sharedExpertRankNum,
-                                             .global_bs = globalBs,
-                                             .comm_alg = std::string(text(commAlg)),
-                                             .zero_expert_num = zeroExpertNum,
-                                             .copy_expert_num = copyExpertNum,
-                                             .const_expert_num = constExpertNum};
-    args.expand_x = view(expandX);
-    args.expert_ids = view(expertIds);
-    args.assist_info = view(assistInfoForCombine);
-    args.ep_send_counts = view(epSendCounts);
-    args.expert_scales = view(expertScales);
+    ops::CombineArgs args = ops::combine_args(
+        ops::ep_attributes(groupEp, epWorldSize, epRankId, moeExpertNum, groupTp, tpWorldSize, tpRankId,
+                           expertShardType, sharedExpertNum, sharedExpertRankNum, globalBs, commAlg,
+                           zeroExpertNum, copyExpertNum, constExpertNum),
+        expandX, expertIds, assistInfoForCombine, epSendCounts, expertScales, tpSendCountsOptional,
+        xActiveMaskOptional, activationScaleOptional, weightScaleOptional, groupListOptional,
+        expandScalesOptional, sharedExpertXOptional, elasticInfoOptional, oriXOptional,
+        constExpertAlpha1Optional, constExpertAlpha2Optional, constExpertVOptional, outDtype, commQuantMode,
+        groupListType, xOut);
     args.residual_x = view(residualX);
     args.gamma = view(gamma);
-    args.tp_send_counts = view(tpSendCountsOptional);
-    args.active_mask = view(xActiveMaskOptional);
-    args.activation_scale = view(activationScaleOptional);
-    args.weight_scale = view(weightScaleOptional);
-    args.group_list = view(groupListOptional);
-    args.expand_scales = view(expandScalesOptional);
-    args.shared_expert_x = view(sharedExpertXOptional);
-    args.elastic_info = view(elasticInfoOptional);
-    args.ori_x = view(oriXOptional);
-    args.const_alpha1 = view(constExpertAlpha1Optional);
-    args.const_alpha2 = view(constExpertAlpha2Optional);
-    args.const_v = view(constExpertVOptional);
-    args.out_dtype = outDtype;
-    args.comm_quant_mode = commQuantMode;
-    args.group_list_type = groupListType;
     args.norm_eps = normEps;
     args.y_out = view(yOut);
     args.rstd_out = view(rstdOut);
-    args.x_out = view(xOut);
     return args;
   });
 }

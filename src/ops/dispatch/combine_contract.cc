@@ -1,93 +1,29 @@
 // Moeyard. SPDX-License-Identifier: Apache-2.0
 #include "ops/dispatch/combine.h"
+#include "ops/dispatch/ep_params.h"
 #include "ops/dispatch/ep_rules.h"
 
 namespace moeyard::ops {
 namespace {
 
 using namespace contract;
+using namespace ep_params;
 using namespace ep_rules;
 using A = CombineArgs;
 
-constexpr Dtypes kAnyDtype{~std::uint64_t{0}};  // of reserved tensors, which must be null
+constexpr Param kCommAlg = attribute<&A::comm_alg>("commAlg", "schedule; never changes results");
 
-constexpr Param kParams[] = {
-    in<&A::expand_x>("expandX", kHalves | kINT32, ">= T*A, H",
-                     "rows of the experts, in the order of dispatch"),
-    in<&A::expert_ids>("expertIds", kINT32, "BS, K", "as in dispatch"),
-    in<&A::assist_info>("assistInfoForCombine", kINT32, ">= P", "from dispatch"),
-    in<&A::ep_send_counts>("epSendCounts", kINT32, ">= T*W*L", "epRecvCountsOut of dispatch"),
-    in<&A::expert_scales>("expertScales", kFP32, "", "weight of each slot; empty: all are 1"),
-    in<&A::tp_send_counts>("tpSendCountsOptional", kINT32, "",
-                           "tpRecvCountsOut of dispatch; ignored without a TP domain")
-        .optional(),
-    in<&A::active_mask>("xActiveMaskOptional", kBOOL, "BS | BS, K", "as in dispatch").optional(),
-    in<&A::activation_scale>("activationScaleOptional", kAnyDtype, "", "reserved, null").optional(),
-    in<&A::weight_scale>("weightScaleOptional", kAnyDtype, "", "reserved, null").optional(),
-    in<&A::group_list>("groupListOptional", kAnyDtype, "", "reserved, null").optional(),
-    in<&A::expand_scales>("expandScalesOptional", kFP32, "*", "from dispatch; only hierarchy demands it")
-        .optional(),
-    in<&A::shared_expert_x>("sharedExpertXOptional", kHalves, "BS, H | *, *, H",
-                            "rows of a local shared expert, weight 1")
-        .optional()
-        .like("expandX"),
-    in<&A::elastic_info>("elasticInfoOptional", kINT32, "4 + 2*W", "ranks that are left of the group")
-        .optional(),
-    in<&A::ori_x>("oriXOptional", kHalves, "BS, H", "original tokens, for copy and constant experts")
-        .optional()
-        .like("expandX"),
-    in<&A::const_alpha1>("constExpertAlpha1Optional", kHalves, "constExpertNum, H",
-                         "gate of the token's share")
-        .optional()
-        .like("expandX"),
-    in<&A::const_alpha2>("constExpertAlpha2Optional", kHalves, "constExpertNum, H",
-                         "gate of the vector's share")
-        .optional()
-        .like("expandX"),
-    in<&A::const_v>("constExpertVOptional", kHalves, "constExpertNum, H", "vectors of the constant experts")
-        .optional()
-        .like("expandX"),
-    in_out<&A::performance_info>("performanceInfoOptional", kINT64, "W", "microseconds waited for each rank")
-        .optional(),
-    attribute<&A::group_ep>("groupEp", "name of the expert-parallel group"),
-    attribute<&A::ep_world_size>("epWorldSize", "ranks of the group"),
-    attribute<&A::ep_rank_id>("epRankId", "this rank"),
-    attribute<&A::moe_expert_num>("moeExpertNum", "real experts on all ranks"),
-    attribute<&A::group_tp>("groupTp", "name of the tensor-parallel group"),
-    attribute<&A::tp_world_size>("tpWorldSize", "0 or 1: no tensor-parallel group"),
-    attribute<&A::tp_rank_id>("tpRankId", "this rank in the tensor-parallel group"),
-    attribute<&A::expert_shard_type>("expertShardType", "0: shared experts come first"),
-    attribute<&A::shared_expert_num>("sharedExpertNum", "shared experts"),
-    attribute<&A::shared_expert_rank_num>("sharedExpertRankNum", "ranks set aside for shared experts"),
-    attribute<&A::global_bs>("globalBs",
-                             "0: all ranks have the same BS; else the largest BS times epWorldSize"),
-    attribute<&A::out_dtype>("outDtype", "reserved, ignored"),
-    attribute<&A::comm_quant_mode>("commQuantMode",
-                                   "0: rows travel as they are; 2: as INT8, 3 and 4: as MXFP8"),
-    attribute<&A::group_list_type>("groupListType", "reserved, ignored"),
-    attribute<&A::comm_alg>("commAlg", "schedule; never changes results"),
-    attribute<&A::zero_expert_num>("zeroExpertNum", "experts that contribute nothing"),
-    attribute<&A::copy_expert_num>("copyExpertNum", "experts that return the token"),
-    attribute<&A::const_expert_num>("constExpertNum", "experts that mix the token with a vector"),
-    out<&A::x_out>("xOut", kHalves, "BS, H", "sum of the rows of each token"),
-};
+constexpr auto kParams =
+    join(row_params(kHalves | kINT32), from_dispatch_params(), local_params(kHalves),
+         std::to_array<Param>({in_out<&A::performance_info>("performanceInfoOptional", kINT64, "W",
+                                                            "microseconds waited for each rank")
+                                   .optional()}),
+         group_params<A>(),
+         way_params("reserved, ignored", "0: rows travel as they are; 2: as INT8, 3 and 4: as MXFP8"),
+         std::to_array<Param>({kCommAlg}), special_params<A>(),
+         std::to_array<Param>({out<&A::x_out>("xOut", kHalves, "BS, H", "sum of the rows of each token")}));
 
-// On A2 none of the private tensors' shapes is checked: what is missing is found when the rows are known.
-std::int64_t required_rows(const A& a) { return product() == Product::a2 ? 0 : ep_rules::capacity(a); }
-
-// The first tensor is (A, H), but A depends on BS and K: these are read from expertIds, which rules have
-// looked at.
-constexpr Dim kDims[] = {
-    dim<A>("BS", "tokens of this rank", [](const A& a) { return a.bs(); }),
-    dim<A>("K", "experts per token", [](const A& a) { return a.topk(); }),
-    dim("H", "elements of a token"),
-    dim<A>("W", "ranks of the group", [](const A& a) { return a.ep_world_size; }),
-    dim<A>("L", "experts of this rank", [](const A& a) { return local_experts(a); }),
-    dim<A>("T", "ranks of the TP domain", [](const A& a) { return tp_ranks(a); }),
-    dim<A>("A", "rows that this rank may receive", [](const A& a) { return required_rows(a); }),
-    dim<A>("P", "entries of assistInfoForCombine, 128 per row; on A2 one per slot",
-           [](const A& a) { return product() == Product::a2 ? a.bs() * a.topk() : 128 * required_rows(a); }),
-};
+constexpr auto kDims = join(kCombineDims, std::to_array<Dim>({triples_dim<A>()}));
 
 constexpr auto kFirstRules = std::to_array<Rule>({
     rule<A>(
@@ -199,61 +135,21 @@ constexpr auto kRules = join(null_rules<A>(), kFirstRules, attribute_rules<A>(),
 
 // --- CombineAddRmsNorm -------------------------------------------------------------------------------------------------
 
-constexpr Param kNormParams[] = {
-    in<&A::expand_x>("expandX", kBF16, ">= T*A, H", "rows of the experts, in the order of dispatch"),
-    in<&A::expert_ids>("expertIds", kINT32, "BS, K", "as in dispatch"),
-    in<&A::assist_info>("assistInfoForCombine", kINT32, ">= P", "from dispatch"),
-    in<&A::ep_send_counts>("epSendCounts", kINT32, ">= T*W*L", "epRecvCountsOut of dispatch"),
-    in<&A::expert_scales>("expertScales", kFP32, "", "weight of each slot; empty: all are 1"),
-    in<&A::residual_x>("residualX", kBF16, "BS, 1, H", "added to the sums"),
-    in<&A::gamma>("gamma", kBF16, "H", "factors of the elements of yOut"),
-    in<&A::tp_send_counts>("tpSendCountsOptional", kINT32, "",
-                           "tpRecvCountsOut of dispatch; ignored without a TP domain")
-        .optional(),
-    in<&A::active_mask>("xActiveMaskOptional", kBOOL, "BS | BS, K", "as in dispatch").optional(),
-    in<&A::activation_scale>("activationScaleOptional", kAnyDtype, "", "reserved, null").optional(),
-    in<&A::weight_scale>("weightScaleOptional", kAnyDtype, "", "reserved, null").optional(),
-    in<&A::group_list>("groupListOptional", kAnyDtype, "", "reserved, null").optional(),
-    in<&A::expand_scales>("expandScalesOptional", kFP32, "*", "from dispatch; only hierarchy demands it")
-        .optional(),
-    in<&A::shared_expert_x>("sharedExpertXOptional", kBF16, "BS, H | *, *, H",
-                            "rows of a local shared expert, weight 1")
-        .optional(),
-    in<&A::elastic_info>("elasticInfoOptional", kINT32, "4 + 2*W", "ranks that are left of the group")
-        .optional(),
-    in<&A::ori_x>("oriXOptional", kBF16, "BS, H", "original tokens, for copy and constant experts")
-        .optional(),
-    in<&A::const_alpha1>("constExpertAlpha1Optional", kBF16, "constExpertNum, H", "gate of the token's share")
-        .optional(),
-    in<&A::const_alpha2>("constExpertAlpha2Optional", kBF16, "constExpertNum, H",
-                         "gate of the vector's share")
-        .optional(),
-    in<&A::const_v>("constExpertVOptional", kBF16, "constExpertNum, H", "vectors of the constant experts")
-        .optional(),
-    attribute<&A::group_ep>("groupEp", "name of the expert-parallel group"),
-    attribute<&A::ep_world_size>("epWorldSize", "ranks of the group"),
-    attribute<&A::ep_rank_id>("epRankId", "this rank"),
-    attribute<&A::moe_expert_num>("moeExpertNum", "real experts on all ranks"),
-    attribute<&A::group_tp>("groupTp", "name of the tensor-parallel group"),
-    attribute<&A::tp_world_size>("tpWorldSize", "0 or 1: no tensor-parallel group"),
-    attribute<&A::tp_rank_id>("tpRankId", "this rank in the tensor-parallel group"),
-    attribute<&A::expert_shard_type>("expertShardType", "0: shared experts come first"),
-    attribute<&A::shared_expert_num>("sharedExpertNum", "shared experts"),
-    attribute<&A::shared_expert_rank_num>("sharedExpertRankNum", "ranks set aside for shared experts"),
-    attribute<&A::global_bs>("globalBs",
-                             "0: all ranks have the same BS; else the largest BS times epWorldSize"),
-    attribute<&A::out_dtype>("outDtype", "reserved, 0"),
-    attribute<&A::comm_quant_mode>("commQuantMode", "0"),
-    attribute<&A::group_list_type>("groupListType", "reserved, 0"),
-    attribute<&A::comm_alg>("commAlg", "schedule; never changes results"),
-    attribute<&A::norm_eps>("normEps", "added to the mean square"),
-    attribute<&A::zero_expert_num>("zeroExpertNum", "experts that contribute nothing"),
-    attribute<&A::copy_expert_num>("copyExpertNum", "experts that return the token"),
-    attribute<&A::const_expert_num>("constExpertNum", "experts that mix the token with a vector"),
-    out<&A::y_out>("yOut", kBF16, "BS, 1, H", "rows divided by the root of their mean square, times gamma"),
-    out<&A::rstd_out>("rstdOut", kFP32, "BS, 1, 1", "one divided by that root"),
-    out<&A::x_out>("xOut", kBF16, "BS, 1, H", "sum of the rows of each token and residualX"),
-};
+constexpr auto kNormParams =
+    join(row_params(kBF16),
+         std::to_array<Param>({
+             in<&A::residual_x>("residualX", kBF16, "BS, 1, H", "added to the sums"),
+             in<&A::gamma>("gamma", kBF16, "H", "factors of the elements of yOut"),
+         }),
+         from_dispatch_params(), local_params(kBF16), group_params<A>(), way_params("reserved, 0", "0"),
+         std::to_array<Param>({kCommAlg, attribute<&A::norm_eps>("normEps", "added to the mean square")}),
+         special_params<A>(),
+         std::to_array<Param>({
+             out<&A::y_out>("yOut", kBF16, "BS, 1, H",
+                            "rows divided by the root of their mean square, times gamma"),
+             out<&A::rstd_out>("rstdOut", kFP32, "BS, 1, 1", "one divided by that root"),
+             out<&A::x_out>("xOut", kBF16, "BS, 1, H", "sum of the rows of each token and residualX"),
+         }));
 
 constexpr auto kNormRules = std::to_array<Rule>({
     rule<A>(

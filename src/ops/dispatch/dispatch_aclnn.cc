@@ -3,6 +3,7 @@
 #include "aclnnop/aclnn_moe_distribute_dispatch_v2.h"
 #include "aclnnop/aclnn_moe_distribute_dispatch_v3.h"
 #include "aclnnop/aclnn_moe_distribute_dispatch_v4.h"
+#include "ops/dispatch/ep_facade.h"
 #include "ops/dispatch/first_version.h"
 
 using namespace moeyard;
@@ -26,22 +27,10 @@ aclnnStatus plan_version(const char* function, const aclTensor* x, const aclTens
                          aclOpExecutor** executor) {
   return executor::plan_call<Op>(function, workspaceSize, executor, [&] {
     ops::DispatchArgs args;
-    static_cast<ops::EpAttributes&>(args) = {.group_ep = std::string(text(groupEp)),
-                                             .ep_world_size = epWorldSize,
-                                             .ep_rank_id = epRankId,
-                                             .moe_expert_num = moeExpertNum,
-                                             .group_tp = std::string(text(groupTp)),
-                                             .tp_world_size = tpWorldSize,
-                                             .tp_rank_id = tpRankId,
-                                             .expert_shard_type = expertShardType,
-                                             .shared_expert_num = sharedExpertNum,
-                                             .shared_expert_rank_num = sharedExpertRankNum,
-                                             .global_bs = globalBs,
-                                             .comm_alg = std::string(text(commAlg)),
-                                             .zero_expert_num = zeroExpertNum,
-                                             .copy_expert_num = copyExpertNum,
-                                             .const_expert_num = constExpertNum,
-                                             .first_version = std::is_same_v<Op, ops::DispatchV1>};
+    static_cast<ops::EpAttributes&>(args) =
+        ops::ep_attributes(groupEp, epWorldSize, epRankId, moeExpertNum, groupTp, tpWorldSize, tpRankId,
+                           expertShardType, sharedExpertNum, sharedExpertRankNum, globalBs, commAlg,
+                           zeroExpertNum, copyExpertNum, constExpertNum, std::is_same_v<Op, ops::DispatchV1>);
     args.x = view(x);
     args.expert_ids = view(expertIds);
     args.scales = view(scalesOptional);

@@ -1,5 +1,6 @@
 // Moeyard. SPDX-License-Identifier: Apache-2.0
 #include "ops/dispatch/dispatch.h"
+#include "ops/dispatch/ep_params.h"
 #include "ops/dispatch/ep_rules.h"
 #include "ops/dispatch/quant_rules.h"
 
@@ -7,11 +8,12 @@ namespace moeyard::ops {
 namespace {
 
 using namespace contract;
+using namespace ep_params;
 using namespace ep_rules;
 using namespace quant_rules;
 using A = DispatchArgs;
 
-constexpr Param kParams[] = {
+constexpr Param kTensors[] = {
     in<&A::x>("x", kHalves | kINT32 | kHIF8 | kFp8 | kFp4, "BS, H", "tokens of this rank"),
     in<&A::expert_ids>("expertIds", kINT32, "BS, K", "expert of each slot"),
     in<&A::scales>(
@@ -26,25 +28,15 @@ constexpr Param kParams[] = {
         .optional(),
     in_out<&A::performance_info>("performanceInfoOptional", kINT64, "W", "microseconds waited for each rank")
         .optional(),
-    attribute<&A::group_ep>("groupEp", "name of the expert-parallel group"),
-    attribute<&A::ep_world_size>("epWorldSize", "ranks of the group"),
-    attribute<&A::ep_rank_id>("epRankId", "this rank"),
-    attribute<&A::moe_expert_num>("moeExpertNum", "real experts on all ranks"),
-    attribute<&A::group_tp>("groupTp", "name of the tensor-parallel group"),
-    attribute<&A::tp_world_size>("tpWorldSize", "0 or 1: no tensor-parallel group"),
-    attribute<&A::tp_rank_id>("tpRankId", "this rank in the tensor-parallel group"),
-    attribute<&A::expert_shard_type>("expertShardType", "0: shared experts come first"),
-    attribute<&A::shared_expert_num>("sharedExpertNum", "shared experts"),
-    attribute<&A::shared_expert_rank_num>("sharedExpertRankNum", "ranks set aside for shared experts"),
+};
+constexpr Param kWay[] = {
     attribute<&A::quant_mode>(
         "quantMode", "0 none, 1 given scales, 2 a scale per row, 3 per 128 elements, 4 and 5 per 32"),
-    attribute<&A::global_bs>("globalBs",
-                             "0: all ranks have the same BS; else the largest BS times epWorldSize"),
+    global_bs_param<A>(),
     attribute<&A::expert_token_nums_type>("expertTokenNumsType", "0 prefix sums, 1 counts"),
     attribute<&A::comm_alg>("commAlg", "schedule; never changes results"),
-    attribute<&A::zero_expert_num>("zeroExpertNum", "experts that contribute nothing"),
-    attribute<&A::copy_expert_num>("copyExpertNum", "experts that return the token"),
-    attribute<&A::const_expert_num>("constExpertNum", "experts that mix the token with a vector"),
+};
+constexpr Param kOutputs[] = {
     out<&A::expand_x>("expandXOut", kHalves | kINT8 | kINT32 | kHIF8 | kFp8 | kFp4, ">= T*A, H",
                       "received rows by local expert, source rank, token"),
     out<&A::dynamic_scales>("dynamicScalesOut", kFP32 | kE8M0, "", "scales of each received row").optional(),
@@ -58,19 +50,17 @@ constexpr Param kParams[] = {
     out<&A::expand_scales>("expandScalesOut", kFP32, "*", "weight of each received row").optional(),
 };
 
-constexpr Dim kDims[] = {
-    dim("BS", "tokens of this rank"),
-    dim("H", "elements of a token"),
-    dim("K", "experts per token"),
-    dim<A>("W", "ranks of the group", [](const A& a) { return a.ep_world_size; }),
-    dim<A>("L", "experts of this rank", [](const A& a) { return local_experts(a); }),
-    dim<A>("E", "rows of the smooth factors, shared experts first",
-           [](const A& a) { return EpLayout(a).scale_rows(); }),
-    dim<A>("T", "ranks of the TP domain", [](const A& a) { return tp_ranks(a); }),
-    dim<A>("A", "rows that this rank may receive", [](const A& a) { return required_rows(a); }),
-    dim<A>("P", "entries of assistInfoForCombineOut, 128 per row; on A2 one per slot",
-           [](const A& a) { return product() == Product::a2 ? a.bs() * a.topk() : 128 * required_rows(a); }),
-};
+constexpr auto kParams = join(std::to_array(kTensors), group_params<A>(), std::to_array(kWay),
+                              special_params<A>(), std::to_array(kOutputs));
+
+constexpr auto kDims = join(std::to_array<Dim>({
+                                dim("BS", "tokens of this rank"),
+                                dim("H", "elements of a token"),
+                                dim("K", "experts per token"),
+                                dim<A>("E", "rows of the smooth factors, shared experts first",
+                                       [](const A& a) { return EpLayout(a).scale_rows(); }),
+                            }),
+                            rank_dims<A>(), std::to_array<Dim>({triples_dim<A>()}));
 
 constexpr auto kFirstRules = std::to_array<Rule>({
     rule<A>(
@@ -149,7 +139,7 @@ constexpr auto kShapeRules = std::to_array<Rule>({
             [](const A& a) { return a.expert_token_nums.dim(0) == local_experts(a); }),
     rule<A>(Stage::shapes, kEverywhere, "expandScalesOut",
             "have at least A elements when expertScalesOptional is given",
-            [](const A& a) { return !a.weighs() || a.expand_scales.dim(0) >= required_rows(a); }),
+            [](const A& a) { return !a.weighs() || a.expand_scales.dim(0) >= ep_params::required_rows(a); }),
     rule<A>(Stage::shapes, kA3, "epRecvCountsOut",
             "have at least W*L + 2*globalBS*K*W/8 elements with commAlg hierarchy",
             [](const A& a) {

@@ -155,6 +155,16 @@ Status BufferReset::run(const executor::Run& run, const Args& args, const Plan& 
   return session.sync->finish();
 }
 
+Result<OnOneRank::Plan> OnOneRank::plan(const char* function, const LinkAttributes& args) {
+  MOEYARD_TRY(check_group(function, args));
+  return Plan{};
+}
+
+Result<OnOneRank::Session> OnOneRank::open(const char* function, const LinkAttributes& args,
+                                           const Plan& /*plan*/, runtime::Stream& stream) {
+  return group_of(function, args, stream);
+}
+
 // --- ElasticReceivableTest ---------------------------------------------------------------------------------------------
 
 namespace {
@@ -183,16 +193,6 @@ const Contract ReceivableTest::kContract{{
     .params = kTestParams,
     .rules = kTestRules,
 }};
-
-Result<ReceivableTest::Plan> ReceivableTest::plan(const char* function, const Args& args) {
-  MOEYARD_TRY(check_group(function, args));
-  return Plan{};
-}
-
-Result<ReceivableTest::Session> ReceivableTest::open(const char* function, const Args& args,
-                                                     const Plan& /*plan*/, runtime::Stream& stream) {
-  return group_of(function, args, stream);
-}
 
 Status ReceivableTest::run(const executor::Run& run, const Args& args, const Plan& /*plan*/, Session& group) {
   for (std::int64_t i = 0; i < args.rank_num; ++i) {
@@ -234,16 +234,6 @@ const Contract ReceivableInfo::kContract{{
     .dims = kInfoDims,
     .rules = kInfoRules,
 }};
-
-Result<ReceivableInfo::Plan> ReceivableInfo::plan(const char* function, const Args& args) {
-  MOEYARD_TRY(check_group(function, args));
-  return Plan{};
-}
-
-Result<ReceivableInfo::Session> ReceivableInfo::open(const char* function, const Args& args,
-                                                     const Plan& /*plan*/, runtime::Stream& stream) {
-  return group_of(function, args, stream);
-}
 
 Status ReceivableInfo::run(const executor::Run& /*run*/, const Args& args, const Plan& /*plan*/,
                            Session& group) {

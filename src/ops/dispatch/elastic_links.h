@@ -40,19 +40,23 @@ struct BufferReset {
   static Status run(const executor::Run& run, const Args& args, const Plan& plan, Session& session);
 };
 
+// What needs the windows of a group but meets nobody.
+struct OnOneRank {
+  using Session = std::shared_ptr<comm::Group>;
+  struct Plan : executor::PlanBase {};
+  static Result<Plan> plan(const char* function, const LinkAttributes& args);
+  static Result<Session> open(const char* function, const LinkAttributes& args, const Plan& plan,
+                              runtime::Stream& stream);
+};
+
 // aclnnElasticReceivableTest, see its header.
 struct ReceivableTestArgs : LinkAttributes {
   TensorView dst_rank;
   std::int64_t rank_num = 0;
 };
-struct ReceivableTest {
+struct ReceivableTest : OnOneRank {
   using Args = ReceivableTestArgs;
-  using Session = std::shared_ptr<comm::Group>;
-  struct Plan : executor::PlanBase {};
   static const contract::Contract kContract;
-  static Result<Plan> plan(const char* function, const Args& args);
-  static Result<Session> open(const char* function, const Args& args, const Plan& plan,
-                              runtime::Stream& stream);
   static Status run(const executor::Run& run, const Args& args, const Plan& plan, Session& group);
 };
 
@@ -60,14 +64,9 @@ struct ReceivableTest {
 struct ReceivableInfoArgs : LinkAttributes {
   TensorView y;
 };
-struct ReceivableInfo {
+struct ReceivableInfo : OnOneRank {
   using Args = ReceivableInfoArgs;
-  using Session = std::shared_ptr<comm::Group>;
-  struct Plan : executor::PlanBase {};
   static const contract::Contract kContract;
-  static Result<Plan> plan(const char* function, const Args& args);
-  static Result<Session> open(const char* function, const Args& args, const Plan& plan,
-                              runtime::Stream& stream);
   static Status run(const executor::Run& run, const Args& args, const Plan& plan, Session& group);
 };
 

@@ -1,4 +1,5 @@
 // Moeyard. SPDX-License-Identifier: Apache-2.0
+#include "ops/dispatch/ep_params.h"
 #include "ops/dispatch/ep_rules.h"
 #include "ops/dispatch/first_version.h"
 
@@ -6,15 +7,8 @@ namespace moeyard::ops {
 namespace {
 
 using namespace contract;
+using namespace ep_params;
 using namespace ep_rules;
-
-constexpr Dtypes kAnyDtype{~std::uint64_t{0}};  // of reserved tensors, which must be null
-
-// On A2 none of the private tensors' shapes is checked: what is missing is found when the rows are known.
-template <class A>
-std::int64_t required_rows(const A& a) {
-  return product() == Product::a2 ? 0 : ep_rules::capacity(a);
-}
 
 template <std::size_t kCount>
 bool is_one_of(std::int64_t value, const std::int64_t (&values)[kCount]) {
@@ -67,26 +61,19 @@ constexpr auto sharding_rules() {
 
 using D = DispatchArgs;
 
-constexpr Param kDispatchParams[] = {
+constexpr Param kDispatchTensors[] = {
     in<&D::x>("x", kHalves, "BS, H", "tokens of this rank"),
     in<&D::expert_ids>("expertIds", kINT32, "BS, K", "expert of each slot"),
     in<&D::scales>("scales", kFP32, "E, H", "factors of the elements per expert").optional(),
     in<&D::active_mask>("xActiveMask", kBOOL, "", "null").optional(),
     in<&D::expert_scales>("expertScales", kFP32, "BS, K", "weight of each slot, for expandScales").optional(),
-    attribute<&D::group_ep>("groupEp", "name of the expert-parallel group"),
-    attribute<&D::ep_world_size>("epWorldSize", "ranks of the group"),
-    attribute<&D::ep_rank_id>("epRankId", "this rank"),
-    attribute<&D::moe_expert_num>("moeExpertNum", "real experts on all ranks"),
-    attribute<&D::group_tp>("groupTp", "name of the tensor-parallel group"),
-    attribute<&D::tp_world_size>("tpWorldSize", "0 or 1: no tensor-parallel group"),
-    attribute<&D::tp_rank_id>("tpRankId", "this rank in the tensor-parallel group"),
-    attribute<&D::expert_shard_type>("expertShardType", "0: the shared expert comes first"),
-    attribute<&D::shared_expert_num>("sharedExpertNum", "shared experts"),
-    attribute<&D::shared_expert_rank_num>("sharedExpertRankNum", "ranks set aside for the shared expert"),
+};
+constexpr Param kDispatchWay[] = {
     attribute<&D::quant_mode>("quantMode", "0 none, 2 a scale per row"),
-    attribute<&D::global_bs>("globalBs",
-                             "0: all ranks have the same BS; else the largest BS times epWorldSize"),
+    global_bs_param<D>(),
     attribute<&D::expert_token_nums_type>("expertTokenNumsType", "0 prefix sums, 1 counts"),
+};
+constexpr Param kDispatchOutputs[] = {
     out<&D::expand_x>("expandX", kHalves | kINT8, ">= T*A, H",
                       "received rows by local expert, source rank, token"),
     out<&D::dynamic_scales>("dynamicScales", kFP32, "", "scale of each received row").optional(),
@@ -100,17 +87,17 @@ constexpr Param kDispatchParams[] = {
     out<&D::expand_scales>("expandScales", kFP32, "*", "weight of each received row").optional(),
 };
 
-constexpr Dim kDispatchDims[] = {
-    dim("BS", "tokens of this rank"),
-    dim("H", "elements of a token"),
-    dim("K", "experts per token"),
-    dim<D>("W", "ranks of the group", [](const D& a) { return a.ep_world_size; }),
-    dim<D>("L", "experts of this rank", [](const D& a) { return local_experts(a); }),
-    dim<D>("E", "rows of the factors, the shared expert first",
-           [](const D& a) { return EpLayout(a).scale_rows(); }),
-    dim<D>("T", "ranks of the TP domain", [](const D& a) { return tp_ranks(a); }),
-    dim<D>("A", "rows that this rank may receive", [](const D& a) { return required_rows(a); }),
-};
+constexpr auto kDispatchParams = join(std::to_array(kDispatchTensors), group_params<D>(),
+                                      std::to_array(kDispatchWay), std::to_array(kDispatchOutputs));
+
+constexpr auto kDispatchDims = join(std::to_array<Dim>({
+                                        dim("BS", "tokens of this rank"),
+                                        dim("H", "elements of a token"),
+                                        dim("K", "experts per token"),
+                                        dim<D>("E", "rows of the factors, the shared expert first",
+                                               [](const D& a) { return EpLayout(a).scale_rows(); }),
+                                    }),
+                                    rank_dims<D>());
 
 constexpr auto kDispatchNulls = std::to_array<Rule>({
     rule<D>(
@@ -156,15 +143,16 @@ constexpr auto kDispatchShapes = std::to_array<Rule>({
             [](const D& a) { return a.expert_token_nums.dim(0) == local_experts(a); }),
     rule<D>(Stage::shapes, kEverywhere, "dynamicScales", "have shape (>= T*A) when quantMode is 2",
             [](const D& a) {
-              return a.quant_mode != 2 || (a.dynamic_scales.rank == 1 &&
-                                           a.dynamic_scales.dim(0) >= tp_ranks(a) * required_rows(a));
+              return a.quant_mode != 2 ||
+                     (a.dynamic_scales.rank == 1 &&
+                      a.dynamic_scales.dim(0) >= tp_ranks(a) * ep_params::required_rows(a));
             }),
     rule<D>(Stage::shapes, kHost | kA3, "tpRecvCounts", "have 2 elements with tpWorldSize 2",
             [](const D& a) {
               return tp_ranks(a) == 1 || (a.tp_recv_counts.rank == 1 && a.tp_recv_counts.dim(0) == 2);
             }),
     rule<D>(Stage::shapes, kEverywhere, "expandScales", "have at least A elements when expertScales is given",
-            [](const D& a) { return !a.weighs() || a.expand_scales.dim(0) >= required_rows(a); }),
+            [](const D& a) { return !a.weighs() || a.expand_scales.dim(0) >= ep_params::required_rows(a); }),
 });
 
 constexpr auto kDispatchRules =
@@ -175,50 +163,19 @@ constexpr auto kDispatchRules =
 
 using C = CombineArgs;
 
-constexpr Param kCombineParams[] = {
-    in<&C::expand_x>("expandX", kHalves | kINT32, ">= T*A, H",
-                     "rows of the experts, in the order of dispatch"),
-    in<&C::expert_ids>("expertIds", kINT32, "BS, K", "as in dispatch"),
-    in<&C::assist_info>("expandIdx", kINT32, ">= BS*K", "from dispatch"),
-    in<&C::ep_send_counts>("epSendCounts", kINT32, ">= T*W*L", "epRecvCounts of dispatch"),
-    in<&C::expert_scales>("expertScales", kFP32, "BS, K", "weight of each slot"),
-    in<&C::tp_send_counts>("tpSendCounts", kINT32, "",
-                           "tpRecvCounts of dispatch; ignored without a TP domain")
-        .optional(),
-    in<&C::active_mask>("xActiveMask", kBOOL, "", "null").optional(),
-    in<&C::activation_scale>("activationScale", kAnyDtype, "", "reserved, null").optional(),
-    in<&C::weight_scale>("weightScale", kAnyDtype, "", "reserved, null").optional(),
-    in<&C::group_list>("groupList", kAnyDtype, "", "reserved, null").optional(),
-    in<&C::expand_scales>("expandScales", kFP32, "*", "from dispatch; only hierarchy demands it").optional(),
-    attribute<&C::group_ep>("groupEp", "name of the expert-parallel group"),
-    attribute<&C::ep_world_size>("epWorldSize", "ranks of the group"),
-    attribute<&C::ep_rank_id>("epRankId", "this rank"),
-    attribute<&C::moe_expert_num>("moeExpertNum", "real experts on all ranks"),
-    attribute<&C::group_tp>("groupTp", "name of the tensor-parallel group"),
-    attribute<&C::tp_world_size>("tpWorldSize", "0 or 1: no tensor-parallel group"),
-    attribute<&C::tp_rank_id>("tpRankId", "this rank in the tensor-parallel group"),
-    attribute<&C::expert_shard_type>("expertShardType", "0: the shared expert comes first"),
-    attribute<&C::shared_expert_num>("sharedExpertNum", "shared experts"),
-    attribute<&C::shared_expert_rank_num>("sharedExpertRankNum", "ranks set aside for the shared expert"),
-    attribute<&C::global_bs>("globalBs",
-                             "0: all ranks have the same BS; else the largest BS times epWorldSize"),
-    attribute<&C::out_dtype>("outDtype", "reserved, ignored"),
-    attribute<&C::comm_quant_mode>("commQuantMode", "0: rows travel as they are"),
-    attribute<&C::group_list_type>("groupListType", "reserved, ignored"),
-    out<&C::x_out>("x", kHalves, "BS, H", "sum of the rows of each token"),
-};
-
-// The first tensor is (A, H), but A depends on BS and K: these are read from expertIds, which rules have
-// looked at.
-constexpr Dim kCombineDims[] = {
-    dim<C>("BS", "tokens of this rank", [](const C& a) { return a.bs(); }),
-    dim<C>("K", "experts per token", [](const C& a) { return a.topk(); }),
-    dim("H", "elements of a token"),
-    dim<C>("W", "ranks of the group", [](const C& a) { return a.ep_world_size; }),
-    dim<C>("L", "experts of this rank", [](const C& a) { return local_experts(a); }),
-    dim<C>("T", "ranks of the TP domain", [](const C& a) { return tp_ranks(a); }),
-    dim<C>("A", "rows that this rank may receive", [](const C& a) { return required_rows(a); }),
-};
+// V4's, with expandIdx instead of assistInfo, weights that are always given and masks that never are.
+constexpr auto kCombineParams = [] {
+  auto params =
+      join(row_params(kHalves | kINT32), plain(from_dispatch_params()), group_params<C>(),
+           way_params("reserved, ignored", "0: rows travel as they are; 2: as INT8"),
+           std::to_array<Param>({out<&C::x_out>("x", kHalves, "BS, H", "sum of the rows of each token")}));
+  for (Param& param : params) {
+    if (param.name == "assistInfoForCombine") param.name = "expandIdx", param.shape = ">= BS*K";
+    if (param.name == "expertScales") param.shape = "BS, K", param.meaning = "weight of each slot";
+    if (param.name == "xActiveMask") param.shape = "", param.meaning = "null";
+  }
+  return params;
+}();
 
 constexpr auto kCombineFirst = std::to_array<Rule>({
     rule<C>(
@@ -238,9 +195,12 @@ constexpr auto kCombineFirst = std::to_array<Rule>({
 });
 
 constexpr auto kCombineModes = std::to_array<Rule>({
-    rule<C>(
-        Stage::attributes, kEverywhere, "commQuantMode", "be 0, as quantised rows are not supported yet",
-        [](const C& a) { return a.comm_quant_mode == 0; }, "pass 0, which is exact"),
+    rule<C>(Stage::attributes, kA2, "commQuantMode", "be 0, or 2 with the hierarchy algorithm",
+            [](const C& a) { return a.comm_quant_mode == 0 || (a.comm_quant_mode == 2 && is_hierarchy(a)); }),
+    rule<C>(Stage::attributes, kMeshes, "commQuantMode", "be 0 or 2",
+            [](const C& a) { return a.comm_quant_mode == 0 || a.comm_quant_mode == 2; }),
+    rule<C>(Stage::attributes, kHost | kA3, "commQuantMode", "be 0 with tpWorldSize 2",
+            [](const C& a) { return a.tp_world_size != 2 || a.comm_quant_mode == 0; }),
     rule<C>(
         Stage::attributes, kMeshes, "tpRankId", "be 0 without a TP domain (tpWorldSize 0 or 1)",
         [](const C& a) { return a.tp_world_size == 2 || a.tp_rank_id == 0; }, "pass 0"),

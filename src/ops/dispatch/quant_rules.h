@@ -3,6 +3,7 @@
 // What dispatch demands of quantMode, of the dtypes of tokens and rows, and of the scales: rules of its contract.
 #pragma once
 #include "ops/dispatch/dispatch.h"
+#include "ops/dispatch/ep_params.h"
 #include "ops/dispatch/ep_rules.h"
 
 namespace moeyard::ops::quant_rules {
@@ -21,9 +22,7 @@ inline bool is_fp4(const TensorView& view) { return view.present() && kFp4.has(v
 inline bool is_small(const TensorView& view) { return (kHIF8 | kFp8 | kFp4).has(view.dtype); }
 inline bool in_blocks(const A& a) { return a.quant_mode == 4 || a.quant_mode == 5; }
 
-// A2 checks none of the outputs: there A is 0, and what is missing is found when the rows are known.
-inline std::int64_t required_rows(const A& a) { return product() == Product::a2 ? 0 : ep_rules::capacity(a); }
-inline std::int64_t rows_of_both(const A& a) { return ep_rules::tp_ranks(a) * required_rows(a); }
+inline std::int64_t rows_of_both(const A& a) { return ep_rules::tp_ranks(a) * ep_params::required_rows(a); }
 
 // Of scales that are made on the way.
 inline constexpr auto kMadeNulls = std::to_array<Rule>({

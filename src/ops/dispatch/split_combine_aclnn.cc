@@ -9,9 +9,9 @@ using namespace moeyard;
 namespace {
 
 ops::CombineArgs shared_args(const aclTensor* expandX, const aclTensor* expertIds,
-                             const ops::EpParameters& attributes, int64_t commQuantMode, int64_t commType) {
+                             ops::EpAttributes attributes, int64_t commQuantMode, int64_t commType) {
   ops::CombineArgs args;
-  set_attributes(args, attributes);
+  static_cast<ops::EpAttributes&>(args) = std::move(attributes);
   args.expand_x = view(expandX);
   args.expert_ids = view(expertIds);
   args.comm_quant_mode = commQuantMode;
@@ -29,17 +29,11 @@ aclnnStatus aclnnMoeDistributeCombineSetupGetWorkspaceSize(
     aclTensor* commCmdInfoOut, uint64_t* workspaceSize, aclOpExecutor** executor) {
   return executor::plan_call<ops::CombineSetup>(
       "aclnnMoeDistributeCombineSetup", workspaceSize, executor, [&] {
-        ops::CombineArgs args = shared_args(expandX, expertIds,
-                                            {.group_ep = groupEp,
-                                             .ep_world_size = epWorldSize,
-                                             .ep_rank_id = epRankId,
-                                             .moe_expert_num = moeExpertNum,
-                                             .expert_shard_type = expertSharedType,
-                                             .shared_expert_num = sharedExpertNum,
-                                             .shared_expert_rank_num = sharedExpertRankNum,
-                                             .global_bs = globalBs,
-                                             .comm_alg = commAlg},
-                                            commQuantMode, commType);
+        ops::CombineArgs args =
+            shared_args(expandX, expertIds,
+                        ops::split_attributes(groupEp, epWorldSize, epRankId, moeExpertNum, expertSharedType,
+                                              sharedExpertNum, sharedExpertRankNum, globalBs, commAlg),
+                        commQuantMode, commType);
         args.assist_info = view(assistInfoForCombine);
         args.quant_expand_x = view(quantExpandXOut);
         args.comm_cmd_info = view(commCmdInfoOut);
@@ -60,17 +54,11 @@ aclnnStatus aclnnMoeDistributeCombineSetupTeardownCalcOutputSize(
     uint64_t& commCmdInfoOutSize) {
   constexpr const char* kFunction = "aclnnMoeDistributeCombineSetupTeardownCalcOutputSize";
   return c_boundary<AclnnApi, aclnnStatus>(kFunction, [&]() -> Status {
-    ops::CombineArgs args = shared_args(expandX, expertIds,
-                                        {.group_ep = groupEp,
-                                         .ep_world_size = epWorldSize,
-                                         .ep_rank_id = epRankId,
-                                         .moe_expert_num = moeExpertNum,
-                                         .expert_shard_type = expertSharedType,
-                                         .shared_expert_num = sharedExpertNum,
-                                         .shared_expert_rank_num = sharedExpertRankNum,
-                                         .global_bs = globalBs,
-                                         .comm_alg = commAlg},
-                                        commQuantMode, commType);
+    ops::CombineArgs args =
+        shared_args(expandX, expertIds,
+                    ops::split_attributes(groupEp, epWorldSize, epRankId, moeExpertNum, expertSharedType,
+                                          sharedExpertNum, sharedExpertRankNum, globalBs, commAlg),
+                    commQuantMode, commType);
     args.assist_info = view(assistInfoForCombine);
     const ops::SplitCombineSizes sizes = MOEYARD_TRY(ops::checked_sizes(kFunction, std::move(args)));
     tokenMsgSize = static_cast<uint64_t>(sizes.message);
@@ -89,17 +77,11 @@ aclnnStatus aclnnMoeDistributeCombineTeardownGetWorkspaceSize(
     aclOpExecutor** executor) {
   return executor::plan_call<ops::CombineTeardown>(
       "aclnnMoeDistributeCombineTeardown", workspaceSize, executor, [&] {
-        ops::CombineArgs args = shared_args(expandX, expertIds,
-                                            {.group_ep = groupEp,
-                                             .ep_world_size = epWorldSize,
-                                             .ep_rank_id = epRankId,
-                                             .moe_expert_num = moeExpertNum,
-                                             .expert_shard_type = expertShardType,
-                                             .shared_expert_num = sharedExpertNum,
-                                             .shared_expert_rank_num = sharedExpertRankNum,
-                                             .global_bs = globalBs,
-                                             .comm_alg = commAlg},
-                                            commQuantMode, commType);
+        ops::CombineArgs args =
+            shared_args(expandX, expertIds,
+                        ops::split_attributes(groupEp, epWorldSize, epRankId, moeExpertNum, expertShardType,
+                                              sharedExpertNum, sharedExpertRankNum, globalBs, commAlg),
+                        commQuantMode, commType);
         args.quant_expand_x = view(quantExpandX);
         args.expand_idx = view(expandIdx);
         args.expert_scales = view(expertScales);

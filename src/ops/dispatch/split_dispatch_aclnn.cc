@@ -9,10 +9,10 @@ using namespace moeyard;
 namespace {
 
 ops::DispatchArgs setup_args(const aclTensor* x, const aclTensor* expertIds, const aclTensor* scalesOptional,
-                             const aclTensor* xActiveMaskOptional, const ops::EpParameters& attributes,
+                             const aclTensor* xActiveMaskOptional, ops::EpAttributes attributes,
                              int64_t quantMode, int64_t commType) {
   ops::DispatchArgs args;
-  set_attributes(args, attributes);
+  static_cast<ops::EpAttributes&>(args) = std::move(attributes);
   args.x = view(x);
   args.expert_ids = view(expertIds);
   args.scales = view(scalesOptional);
@@ -32,17 +32,11 @@ aclnnStatus aclnnMoeDistributeDispatchSetupGetWorkspaceSize(
     aclTensor* expandIdxOut, aclTensor* commCmdInfoOut, uint64_t* workspaceSize, aclOpExecutor** executor) {
   return executor::plan_call<ops::DispatchSetup>(
       "aclnnMoeDistributeDispatchSetup", workspaceSize, executor, [&] {
-        ops::DispatchArgs args = setup_args(x, expertIds, scalesOptional, xActiveMaskOptional,
-                                            {.group_ep = groupEp,
-                                             .ep_world_size = epWorldSize,
-                                             .ep_rank_id = epRankId,
-                                             .moe_expert_num = moeExpertNum,
-                                             .expert_shard_type = expertShardType,
-                                             .shared_expert_num = sharedExpertNum,
-                                             .shared_expert_rank_num = sharedExpertRankNum,
-                                             .global_bs = globalBs,
-                                             .comm_alg = commAlg},
-                                            quantMode, commType);
+        ops::DispatchArgs args =
+            setup_args(x, expertIds, scalesOptional, xActiveMaskOptional,
+                       ops::split_attributes(groupEp, epWorldSize, epRankId, moeExpertNum, expertShardType,
+                                             sharedExpertNum, sharedExpertRankNum, globalBs, commAlg),
+                       quantMode, commType);
         args.y = view(yOut);
         args.expand_idx = view(expandIdxOut);
         args.comm_cmd_info = view(commCmdInfoOut);
@@ -64,18 +58,12 @@ aclnnStatus aclnnMoeDistributeDispatchSetupTeardownCalcOutputSize(
     uint64_t& assistInfoForCombineOutSize, uint64_t& commCmdInfoOutSize) {
   constexpr const char* kFunction = "aclnnMoeDistributeDispatchSetupTeardownCalcOutputSize";
   return c_boundary<AclnnApi, aclnnStatus>(kFunction, [&]() -> Status {
-    const ops::SplitDispatchSizes sizes = MOEYARD_TRY(
-        ops::checked_sizes(kFunction, setup_args(x, expertIds, scalesOptional, xActiveMaskOptional,
-                                                 {.group_ep = groupEp,
-                                                  .ep_world_size = epWorldSize,
-                                                  .ep_rank_id = epRankId,
-                                                  .moe_expert_num = moeExpertNum,
-                                                  .expert_shard_type = expertShardType,
-                                                  .shared_expert_num = sharedExpertNum,
-                                                  .shared_expert_rank_num = sharedExpertRankNum,
-                                                  .global_bs = globalBs,
-                                                  .comm_alg = commAlg},
-                                                 quantMode, commType)));
+    const ops::SplitDispatchSizes sizes = MOEYARD_TRY(ops::checked_sizes(
+        kFunction,
+        setup_args(x, expertIds, scalesOptional, xActiveMaskOptional,
+                   ops::split_attributes(groupEp, epWorldSize, epRankId, moeExpertNum, expertShardType,
+                                         sharedExpertNum, sharedExpertRankNum, globalBs, commAlg),
+                   quantMode, commType)));
     tokenMsgSize = static_cast<uint64_t>(sizes.message);
     expandIdxOutSize = static_cast<uint64_t>(sizes.expand_idx);
     assistInfoForCombineOutSize = static_cast<uint64_t>(sizes.assist_info);
@@ -93,17 +81,11 @@ aclnnStatus aclnnMoeDistributeDispatchTeardownGetWorkspaceSize(
     uint64_t* workspaceSize, aclOpExecutor** executor) {
   return executor::plan_call<ops::DispatchTeardown>(
       "aclnnMoeDistributeDispatchTeardown", workspaceSize, executor, [&] {
-        ops::DispatchArgs args = setup_args(x, expertIds, nullptr, nullptr,
-                                            {.group_ep = groupEp,
-                                             .ep_world_size = epWorldSize,
-                                             .ep_rank_id = epRankId,
-                                             .moe_expert_num = moeExpertNum,
-                                             .expert_shard_type = expertShardType,
-                                             .shared_expert_num = sharedExpertNum,
-                                             .shared_expert_rank_num = sharedExpertRankNum,
-                                             .global_bs = globalBs,
-                                             .comm_alg = commAlg},
-                                            quantMode, commType);
+        ops::DispatchArgs args =
+            setup_args(x, expertIds, nullptr, nullptr,
+                       ops::split_attributes(groupEp, epWorldSize, epRankId, moeExpertNum, expertShardType,
+                                             sharedExpertNum, sharedExpertRankNum, globalBs, commAlg),
+                       quantMode, commType);
         args.y = view(y);
         args.comm_cmd_info = view(commCmdInfo);
         args.expert_token_nums_type = expertTokenNumsType;
