@@ -1,6 +1,6 @@
 // Moeyard. SPDX-License-Identifier: Apache-2.0
 //
-// The programs that plan: `moeyard balance`. What is predicted is compared with what `moeyard run` measures.
+// The programs that plan: `moeyard balance` and `moeyard plan`. What is predicted is compared with what `moeyard run` measures.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -177,6 +177,120 @@ TEST_F(Planning, NumbersThatDoNotFitAreRefused) {
                    "neither phy2log nor eplbTable");
   expect_bad_input({"balance", "--ranks", "2", "--check", write("z.json", {{"eplbTable", {{1, 0}, {1}}}})},
                    "as many columns");
+}
+
+// --- moeyard plan ------------------------------------------------------------------------------------------------
+
+// The rows that a plan counts for recorded choices are those that dispatch moved.
+TEST_F(Planning, APlanOfRecordedTokensIsWhatRan) {
+  const fs::path data = fs::path(MOEYARD_TEST_DATA) / "qwen3_moe";
+  for (const bool placed : {false, true}) {
+    std::vector<std::string> more = {"--output", file("out.safetensors"), "--with-topk"};
+    std::vector<std::string> plan = {
+        "plan", "--model", data.string(),           "--layer", "2", "--ranks", "2", "--tokens",
+        "55",   "--trace", file("out.safetensors"), "--json"};
+    if (placed)
+      for (auto* list : {&more, &plan})
+        list->insert(list->end(), {"--placement", (data / "placement.json").string()});
+    auto run_arguments = layer(file("run.json"), more);
+    *(std::ranges::find(run_arguments, "--ranks") + 1) = "2";
+    ASSERT_EQ(run(run_arguments).code, 0);
+    const json ran = read(file("run.json"));
+    const Outcome outcome = run(plan);
+    ASSERT_EQ(outcome.code, 0) << outcome.text;
+    const json planned = json::parse(outcome.text);
+    EXPECT_EQ(planned["loads"], ran["load"]["rows_of_expert"]);
+    for (int from = 0; from < 2; ++from)
+      for (int to = 0; to < 2; ++to)
+        EXPECT_EQ(planned["rows_from_rank_to_rank"][from][to].get<std::int64_t>() * 256 * 2,
+                  ran["bytes_from_rank_to_rank"][from][to].get<std::int64_t>());
+  }
+}
+
+// Two hosts of a rank, two tokens each, which go to both experts: each rank sends two rows of 2 * 100 + 12 bytes.
+TEST_F(Planning, TimesAreThoseOfTheModel) {
+  const std::string cluster =
+      write("cluster.json", {{"inter_gb_per_s", 0.1}, {"latency_us", 10}, {"tflops", 0.001}});
+  const Outcome outcome =
+      run({"plan", "--experts", "2", "--topk", "2", "--hidden", "100", "--intermediate", "10", "--ranks", "2",
+           "--hosts", "2", "--tokens", "2", "--cluster", cluster, "--json"});
+  ASSERT_EQ(outcome.code, 0) << outcome.text;
+  const json plan = json::parse(outcome.text);
+  EXPECT_EQ(plan["dispatch_bytes"]["inter_out"], 424);
+  EXPECT_EQ(plan["dispatch_bytes"]["all_inter"], 848);
+  EXPECT_EQ(plan["dispatch_bytes"]["intra_out"], 0);
+  EXPECT_NEAR(plan["estimate_us"]["dispatch"].get<double>(), 10 + 4.24, 1e-9);
+  EXPECT_NEAR(plan["estimate_us"]["combine"].get<double>(), 10 + 4.0, 1e-9);
+  EXPECT_NEAR(plan["estimate_us"]["experts"].get<double>(), 4 * 6 * 100 * 10 / 1e9 * 1e6, 1e-9);  // 4 rows
+  EXPECT_EQ(plan["estimate_us"]["dispatch_limit"], "inter");
+}
+
+TEST_F(Planning, TokensCrossToAHostOnceWithHierarchy) {
+  const std::string cluster = write("cluster.json", {{"inter_gb_per_s", 1}});
+  std::vector<std::string> arguments = {"plan", "--experts", "8",     "--topk",  "8", "--hidden",
+                                        "64",   "--ranks",   "8",     "--hosts", "2", "--tokens",
+                                        "3",    "--cluster", cluster, "--json"};
+  const json flat = json::parse(run(arguments).text);
+  arguments.push_back("--hierarchy");
+  const json once = json::parse(run(arguments).text);
+  EXPECT_EQ(flat["dispatch_bytes"]["all_inter"],
+            4 * flat["dispatch_bytes"]["all_once"].get<int>());  // 4 experts a host
+  EXPECT_NEAR(flat["estimate_us"]["dispatch"].get<double>(),
+              4 * once["estimate_us"]["dispatch"].get<double>(), 1e-9);
+}
+
+TEST_F(Planning, BalancingMakesAPlanFaster) {
+  const std::vector<std::string> arguments = {"plan",     "--experts", "64",      "--topk", "4",
+                                              "--hidden", "64",        "--ranks", "8",      "--tokens",
+                                              "500",      "--skew",    "1",       "--json"};
+  const json before = json::parse(run(arguments).text);
+  EXPECT_GT(before["imbalance"], 1.3);
+  write("loads.json", {{"loads", before["loads"]}});
+  ASSERT_EQ(
+      run({"balance", file("loads.json"), "--ranks", "8", "--redundant", "16", "-o", file("p.json")}).code,
+      0);
+  auto placed = arguments;
+  placed.insert(placed.end(), {"--placement", file("p.json")});
+  EXPECT_LT(json::parse(run(placed).text)["imbalance"], 1.1);
+  // Tokens drawn like loads have about those loads.
+  auto drawn = arguments;
+  drawn[11] = "--loads", drawn[12] = file("loads.json");
+  const json again = json::parse(run(drawn).text);
+  EXPECT_NEAR(again["imbalance"].get<double>(), before["imbalance"].get<double>(), 0.1);
+}
+
+TEST_F(Planning, ManyRanksArePlannedToo) {
+  const Outcome outcome = run({"plan", "--experts", "768", "--topk", "8", "--hidden", "7168", "--ranks",
+                               "768", "--hosts", "96", "--tokens", "16", "--rows", "int8"});
+  EXPECT_EQ(outcome.code, 0) << outcome.text;
+  EXPECT_THAT(outcome.text, AllOf(HasSubstr("mean 128,"), HasSubstr("no times: --cluster")));
+}
+
+TEST_F(Planning, PlansThatCannotBeAreRefused) {
+  const std::vector<std::string> good = {"plan", "--experts", "8", "--topk",   "2", "--hidden",
+                                         "64",   "--ranks",   "4", "--tokens", "5"};
+  const auto with = [&](const std::vector<std::string>& more) {
+    auto all = good;
+    all.insert(all.end(), more.begin(), more.end());
+    return all;
+  };
+  EXPECT_EQ(run(good).code, 0);
+  expect_bad_input({"plan", "--ranks", "4", "--tokens", "5"}, "give --model and --layer, or --experts");
+  expect_bad_input(with({"--hosts", "3"}), "--hosts 3 does not divide the 4 ranks");
+  expect_bad_input(
+      {"plan", "--experts", "9", "--topk", "2", "--hidden", "64", "--ranks", "4", "--tokens", "5"},
+      "do not lie evenly on 4 ranks");
+  expect_bad_input(with({"--cluster", write("c.json", {{"speed", 1}})}), "'speed', which is none of");
+  expect_bad_input(with({"--cluster", write("c.json", {{"tflops", -1}})}), "a number, 0 or more, as tflops");
+  expect_bad_input(with({"--measured", write("c.json", {{"tflops", 1}})}),
+                   "is not what moeyard run --json writes");
+  expect_bad_input(with({"--loads", write("l.json", {{"loads", {1, 2}}})}), "has no loads of 8 experts");
+  expect_bad_input(with({"--loads", write("l.json", {{"loads", {1, 0, 0, 0, 0, 0, 0, 0}}})}),
+                   "fewer than the 2 of a token");
+  expect_bad_input(with({"--trace", write("t.json", {{"a", 1}})}), "t.json");
+  expect_bad_input(
+      {"plan", "--experts", "8", "--topk", "8", "--hidden", "64", "--ranks", "4", "--tokens", "16000000"},
+      "plan with fewer");
 }
 
 }  // namespace

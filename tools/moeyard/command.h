@@ -51,6 +51,7 @@ Command ops_command();
 Command explain_command();
 Command check_command();
 Command balance_command();
+Command plan_command();
 Command bench_command();
 Command doctor_command();
 Command report_command();

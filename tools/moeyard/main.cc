@@ -9,9 +9,10 @@
 namespace moeyard::tool {
 namespace {
 
-constexpr Command (*kCommands[])() = {run_command,     ops_command,     explain_command, check_command,
-                                      balance_command, bench_command,   doctor_command,  report_command,
-                                      replay_command,  context_command, env_command,     version_command};
+constexpr Command (*kCommands[])() = {run_command,     ops_command,    explain_command, check_command,
+                                      balance_command, plan_command,   bench_command,   doctor_command,
+                                      report_command,  replay_command, context_command, env_command,
+                                      version_command};
 
 CLI::Option* add_option(CLI::App& app, const Option& option) {
   CLI::Option* added = std::visit(
