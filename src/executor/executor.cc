@@ -293,7 +293,7 @@ aclnnStatus run_call(const char* function, void* workspace, std::uint64_t worksp
     }
     lock.unlock();
     Status submitted = check_and_submit(call, check_again, workspace, workspace_size, stream);
-    if (!submitted.ok() && call != nullptr) call->refused(submitted);
+    if (call && !submitted.ok()) call->refused(submitted);
     return submitted;
   });
 }

@@ -28,7 +28,8 @@ class StopSignal {
   std::uint32_t seen_ = 0;
 };
 
-// When a sleeping task wakes up to look at its signal: ever more rarely, so that hundreds may wait.
+// When a sleeping task wakes up to look at its signal: ever more rarely, and first when most waits are over, as with
+// hundreds of ranks on few cores each look of each rank takes processor time from those that have work.
 class Looks {
  public:
   using TimePoint = std::chrono::steady_clock::time_point;
@@ -44,7 +45,7 @@ class Looks {
 
  private:
   static constexpr std::chrono::milliseconds kLongest{256};
-  std::chrono::milliseconds slice_{1};
+  std::chrono::milliseconds slice_{32};
 };
 
 }  // namespace moeyard::runtime
