@@ -2,12 +2,16 @@
 // Random parameter lists: each gets a documented code or runs, and nothing is written but outputs. MOEYARD_TEST_SEED chooses
 // other calls, MOEYARD_TEST_CALLS how many of each operator.
 #include "aclnnop/aclnn_distribute_barrier_v2.h"
+#include "aclnnop/aclnn_elastic_receivable_info_collect.h"
+#include "aclnnop/aclnn_elastic_receivable_test.h"
 #include "aclnnop/aclnn_grouped_matmul_v5.h"
+#include "aclnnop/aclnn_moe_distribute_buffer_reset.h"
 #include "aclnnop/aclnn_moe_distribute_combine_add_rms_norm.h"
 #include "aclnnop/aclnn_moe_gating_top_k_softmax_v2.h"
 #include "aclnnop/aclnn_moe_gating_top_k_v2.h"
 #include "aclnnop/aclnn_moe_update_expert.h"
 #include "fuzz/random_call.h"
+#include "oracle/ep_split.h"
 #include "oracle/ep_versions.h"
 
 namespace oracle {
@@ -282,6 +286,126 @@ Operator combine(const char* group, int ranks, int rank, int version = 4, int co
           kCombine[version - 2]};
 }
 
+// --- Halves. What goes between them is random for Teardown, hence wrong, as counts and triples are for combine ---------------
+
+constexpr std::int64_t kMessage = 512;  // a row of yOut with INT8 rows, and of quantExpandXOut
+
+void set_split_numbers(EpParams& p, const std::vector<std::int64_t>& n) {
+  p.ranks = n[0], p.rank = n[1], p.experts = n[2], p.shard_type = n[3], p.shared = n[4];
+  p.shared_ranks = n[5], p.global_bs = n[6];
+}
+std::vector<std::int64_t> good_split_numbers(int ranks, int rank, std::vector<std::int64_t> more) {
+  std::vector<std::int64_t> n = {ranks, rank, ranks * kLocal, 0, 0, 0, 0};
+  n.insert(n.end(), more.begin(), more.end());
+  return n;
+}
+
+Operator dispatch_half(const char* group, int ranks, int rank, bool setup) {
+  const std::int64_t rows = kTokens * ranks * kTopK, experts = ranks * kLocal, slots = kTokens * kTopK;
+  const std::int64_t words = 16 * (slots + experts);
+  const TensorSpec x = in(ACL_BF16, {kTokens, kHidden}), ids = in(ACL_INT32, {kTokens, kTopK}, experts);
+  std::vector<TensorSpec> tensors = {x,
+                                     ids,
+                                     in(ACL_FLOAT, {experts, kHidden}),
+                                     absent(in(ACL_BOOL, {kTokens}, 2)),
+                                     out(ACL_INT8, {slots, kMessage}),
+                                     out(ACL_INT32, {slots}),
+                                     out(ACL_INT32, {words})};
+  if (!setup)
+    tensors = {x,
+               ids,
+               in(ACL_INT8, {slots, kMessage}),
+               in(ACL_INT32, {words}),
+               out(ACL_INT8, {rows, kHidden}),
+               out(ACL_FLOAT, {rows}),
+               out(ACL_INT32, {rows * 128}),
+               out(ACL_INT64, {kLocal})};
+  return {setup ? "aclnnMoeDistributeDispatchSetup" : "aclnnMoeDistributeDispatchTeardown",
+          {std::move(tensors), good_split_numbers(ranks, rank, {2, 1, kCommType})},
+          [group, setup](const Call& c, const Handles& h, std::uint64_t* size, aclOpExecutor** executor) {
+            DispatchParams p;
+            p.group = group;
+            set_split_numbers(p, c.numbers);
+            p.quant_mode = c.numbers[7], p.nums_type = c.numbers[8], p.x = h[0], p.ids = h[1];
+            if (setup) {
+              p.scales = h[2], p.mask = h[3];
+              DispatchSizes sizes;
+              EXPECT_TRUE(is_documented(sizes_of(p, sizes, c.numbers[9])));
+              return plan_setup(p, {h[4], h[5], h[6]}, size, executor, c.numbers[9]);
+            }
+            p.expand_x = h[4], p.dynamic_scales = h[5], p.assist = h[6], p.nums = h[7];
+            return plan_teardown(p, {h[2], nullptr, h[3]}, size, executor, c.numbers[9]);
+          },
+          setup ? aclnnMoeDistributeDispatchSetup : aclnnMoeDistributeDispatchTeardown};
+}
+
+Operator combine_half(const char* group, int ranks, int rank, bool setup) {
+  const std::int64_t rows = kTokens * ranks * kTopK, experts = ranks * kLocal;
+  const std::int64_t words = 16 * (rows + ranks);
+  const TensorSpec x = in(ACL_BF16, {rows, kHidden}), ids = in(ACL_INT32, {kTokens, kTopK}, experts);
+  std::vector<TensorSpec> tensors = {x, ids, in(ACL_INT32, {rows * 128}, 3), out(ACL_INT8, {rows, kMessage}),
+                                     out(ACL_INT32, {words})};
+  if (!setup)
+    tensors = {x,
+               ids,
+               in(ACL_INT8, {rows, kMessage}),
+               in(ACL_INT32, {words}),
+               in(ACL_INT32, {kTokens * kTopK}, 3),
+               in(ACL_FLOAT, {kTokens, kTopK}),
+               absent(in(ACL_BOOL, {kTokens}, 2)),
+               absent(in(ACL_BF16, {kTokens, kHidden})),
+               out(ACL_BF16, {kTokens, kHidden})};
+  return {setup ? "aclnnMoeDistributeCombineSetup" : "aclnnMoeDistributeCombineTeardown",
+          {std::move(tensors), good_split_numbers(ranks, rank, {0, kCommType})},
+          [group, setup](const Call& c, const Handles& h, std::uint64_t* size, aclOpExecutor** executor) {
+            CombineParams p;
+            p.group = group;
+            set_split_numbers(p, c.numbers);
+            p.quant_mode = c.numbers[7], p.expand_x = h[0], p.ids = h[1];
+            if (setup) {
+              p.assist = h[2];
+              CombineSizes sizes;
+              EXPECT_TRUE(is_documented(sizes_of(p, sizes, c.numbers[8])));
+              return plan_setup(p, {h[3], nullptr, h[4]}, size, executor, c.numbers[8]);
+            }
+            p.weights = h[5], p.mask = h[6], p.shared_x = h[7], p.out = h[8];
+            return plan_teardown(p, {h[2], h[4], h[3]}, size, executor, c.numbers[8]);
+          },
+          setup ? aclnnMoeDistributeCombineSetup : aclnnMoeDistributeCombineTeardown};
+}
+
+// --- Of a group that may have shrunk -----------------------------------------------------------------------------------------
+
+Operator buffer_reset(const char* group) {
+  return {"aclnnMoeDistributeBufferReset",
+          {{in(ACL_INT32, {1}, 2, 1)}, {1, 1}},
+          [group](const Call& c, const Handles& h, std::uint64_t* size, aclOpExecutor** executor) {
+            return aclnnMoeDistributeBufferResetGetWorkspaceSize(h[0], group, c.numbers[0], c.numbers[1],
+                                                                 size, executor);
+          },
+          aclnnMoeDistributeBufferReset};
+}
+
+Operator receivable_test(const char* group) {
+  return {"aclnnElasticReceivableTest",
+          {{in(ACL_INT32, {3}, 1)}, {1, 3}},
+          [group](const Call& c, const Handles& h, std::uint64_t* size, aclOpExecutor** executor) {
+            return aclnnElasticReceivableTestGetWorkspaceSize(h[0], group, c.numbers[0], c.numbers[1], size,
+                                                              executor);
+          },
+          aclnnElasticReceivableTest};
+}
+
+Operator receivable_info(const char* group) {
+  return {"aclnnElasticReceivableInfoCollect",
+          {{out(ACL_INT32, {1, 1})}, {1}},
+          [group](const Call& c, const Handles& h, std::uint64_t* size, aclOpExecutor** executor) {
+            return aclnnElasticReceivableInfoCollectGetWorkspaceSize(group, c.numbers[0], h[0], size,
+                                                                     executor);
+          },
+          aclnnElasticReceivableInfoCollect};
+}
+
 // Spoils the first of these calls, which belong together, and makes them all.
 void attempt(const std::vector<Operator>& ranks, const std::vector<const Device*>& devices,
              bool good_calls_succeed = true, int count = calls()) {
@@ -345,6 +469,20 @@ TEST(OperatorParameters, OfAGroupOfOne) {
   attempt({combine_first(group.name(), 1, 0)}, {&device}, false);
   attempt({combine_add_rms_norm(group.name(), 1, 0)}, {&device}, false);
   attempt({barrier(group.name())}, {&device});
+  attempt({buffer_reset(group.name())}, {&device}, true, calls() / 4);
+  attempt({receivable_test(group.name())}, {&device}, true, calls() / 4);
+  attempt({receivable_info(group.name())}, {&device}, true, calls() / 4);
+}
+
+TEST(OperatorParameters, OfHalves) {
+  const EpGroup group(2);
+  const Device first(0), second(1);
+  attempt({dispatch_half(group.name(), 2, 0, true)}, {&first}, true, calls() / 2);
+  attempt({dispatch_half(group.name(), 2, 0, false), dispatch_half(group.name(), 2, 1, false)},
+          {&first, &second}, false, calls() / 2);
+  attempt({combine_half(group.name(), 2, 0, true)}, {&first}, true, calls() / 2);
+  attempt({combine_half(group.name(), 2, 0, false), combine_half(group.name(), 2, 1, false)},
+          {&first, &second}, false, calls() / 2);
 }
 
 // Every version and every mode, with fewer calls each.
