@@ -5,6 +5,7 @@
 
 #include <cstdio>
 #include <cstdlib>
+#include <set>
 
 #include "oracle/ep_round_trip.h"
 #include "support/rerun.h"
@@ -158,6 +159,112 @@ TEST_P(RandomShapes, MatchThePlainLoops) {
   }
 }
 INSTANTIATE_TEST_SUITE_P(Ranks, RandomShapes, testing::Values(1, 2, 3, 4, 8, 64));
+
+// --- Each mode with each other one -------------------------------------------------------------------------------------
+
+enum Choice {
+  kGroupOf,
+  kQuantisation,
+  kCommunication,
+  kMask,
+  kShared,
+  kSpecial,
+  kTokensOf,
+  kWeights,
+  kTypes,
+  kChoices
+};
+using Modes = std::array<int, kChoices>;
+constexpr int kGroups[] = {1, 2, 4, 16};
+const Modes kWays = {4, static_cast<int>(every_quantisation().size()) + 1, 4, 3, 3, 2, 2, 2, 2};
+
+bool is_possible(const Modes& m) {
+  const bool uneven = m[kTokensOf] == 1;
+  return !(uneven && m[kMask] != 0) && !(m[kShared] == 1 && m[kGroupOf] == 0);
+}
+
+// Modes such that every two choices occur together, if they can.
+std::vector<Modes> all_pairs(std::mt19937& random) {
+  std::set<std::array<int, 4>> missing;  // choice, its value, another choice, its value
+  for (int a = 0; a < kChoices; ++a)
+    for (int b = a + 1; b < kChoices; ++b)
+      for (int i = 0; i < kWays[static_cast<std::size_t>(a)]; ++i)
+        for (int j = 0; j < kWays[static_cast<std::size_t>(b)]; ++j) {
+          Modes modes{};
+          modes[static_cast<std::size_t>(a)] = i, modes[static_cast<std::size_t>(b)] = j;
+          if (a != kGroupOf) modes[kGroupOf] = 1;
+          if (is_possible(modes)) missing.insert({a, i, b, j});
+        }
+  const auto pairs_of = [](const Modes& modes, const auto& visit) {
+    for (int a = 0; a < kChoices; ++a)
+      for (int b = a + 1; b < kChoices; ++b)
+        visit({a, modes[static_cast<std::size_t>(a)], b, modes[static_cast<std::size_t>(b)]});
+  };
+  std::vector<Modes> chosen;
+  while (!missing.empty()) {
+    Modes best{};
+    std::size_t most = 0;
+    for (int tries = 0; tries < 50; ++tries) {
+      Modes modes;
+      for (std::size_t c = 0; c < kChoices; ++c) modes[c] = below(random, kWays[c]);
+      const auto& wanted = *missing.begin();
+      modes[static_cast<std::size_t>(wanted[0])] = wanted[1];
+      modes[static_cast<std::size_t>(wanted[2])] = wanted[3];
+      std::size_t found = 0;
+      if (is_possible(modes))
+        pairs_of(modes, [&](const std::array<int, 4>& pair) { found += missing.count(pair); });
+      if (found > most) most = found, best = modes;
+    }
+    pairs_of(best, [&](const std::array<int, 4>& pair) { missing.erase(pair); });
+    chosen.push_back(best);
+  }
+  return chosen;
+}
+
+template <class T>
+void check_modes(const EpGroup& group, const Modes& m, std::uint32_t seed) {
+  std::mt19937 random(seed);
+  EpShape shape;
+  shape.ranks = group.size();
+  if (m[kShared] == 1) shape.shared = shape.shared_ranks = 1;
+  shape.experts = (shape.ranks - shape.shared_ranks) * 2;
+  if (m[kSpecial] == 1) shape.zero = shape.copy = shape.constant = 1;
+  shape.topk = 2;
+  shape.hidden = 70;
+  if (m[kQuantisation] > 0)
+    shape.quantised = every_quantisation()[static_cast<std::size_t>(m[kQuantisation] - 1)];
+  if (shape.quantised.mode == 1) shape.factors = Factors::of_all;
+  if (shape.quantised.mode == 2 || shape.quantised.mode == 3)
+    shape.factors = below(random, 2) == 0 ? Factors::none : Factors::of_experts;
+  constexpr int kCommModes[] = {0, 2, 3, 4};
+  shape.comm_mode = kCommModes[m[kCommunication]];
+  std::vector<int> bs(static_cast<std::size_t>(shape.ranks), 4);
+  if (m[kTokensOf] == 1) {
+    for (int& tokens : bs) tokens = below(random, 5);
+    shape.global_bs = 4 * shape.ranks;
+  }
+  EpRoundTrip<T> problem(shape, bs, m[kMask], seed);
+  problem.weighted = m[kWeights] == 0;
+  if (m[kShared] == 2) problem.add_shared_x();
+  problem.check(group);
+}
+
+TEST(EveryTwoModes, MatchThePlainLoops) {
+  std::mt19937 random(seed());
+  const std::vector<Modes> chosen = all_pairs(random);
+  for (int i = 0; i < kWays[kGroupOf]; ++i) {
+    const EpGroup group(kGroups[i]);
+    std::uint32_t number = 0;
+    for (const Modes& modes : chosen) {
+      const std::uint32_t of = seed() + 500000 + ++number;
+      if (modes[kGroupOf] != i || testing::Test::HasFailure()) continue;
+      if (modes[kTypes] == 0)
+        check_modes<B16>(group, modes, of);
+      else
+        check_modes<F16>(group, modes, of);
+    }
+  }
+}
 
 // A2 tells combine in another way where rows are.
 TEST(RandomProblems, MatchThePlainLoopsOnA2) {
