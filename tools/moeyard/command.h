@@ -36,7 +36,8 @@ struct Command {
   std::string summary;
   std::string footer = {};
   std::vector<Option> options = {};
-  std::function<int()> run = {};  // returns the exit code
+  std::vector<std::string>* rest = nullptr;  // takes the line from the first argument that is no option on
+  std::function<int()> run = {};             // returns the exit code
 
   // Chained: command.option("--ranks", options->ranks, "Ranks").between(1, 768)
   template <class T>
@@ -57,6 +58,7 @@ Command doctor_command();
 Command report_command();
 Command replay_command();
 Command context_command();
+Command launch_command();
 Command env_command();
 Command version_command();
 

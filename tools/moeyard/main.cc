@@ -9,10 +9,10 @@
 namespace moeyard::tool {
 namespace {
 
-constexpr Command (*kCommands[])() = {run_command,     ops_command,    explain_command, check_command,
-                                      balance_command, plan_command,   bench_command,   doctor_command,
-                                      report_command,  replay_command, context_command, env_command,
-                                      version_command};
+constexpr Command (*kCommands[])() = {run_command,    launch_command,  ops_command,    explain_command,
+                                      check_command,  balance_command, plan_command,   bench_command,
+                                      doctor_command, report_command,  replay_command, context_command,
+                                      env_command,    version_command};
 
 CLI::Option* add_option(CLI::App& app, const Option& option) {
   CLI::Option* added = std::visit(
@@ -42,7 +42,11 @@ void add_command(CLI::App& app, const Command& command, int& code) {
     for (const std::string& other : option.needed) here->needs(added->get_option(other));
     for (const std::string& other : option.excluded) here->excludes(added->get_option(other));
   }
-  added->callback([run = command.run, &code] { code = run(); });
+  if (command.rest != nullptr) added->prefix_command();
+  added->callback([run = command.run, rest = command.rest, added, &code] {
+    if (rest != nullptr) *rest = added->remaining();
+    code = run();
+  });
 }
 
 int run_program(int argc, char** argv) {
