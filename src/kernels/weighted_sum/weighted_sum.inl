@@ -29,13 +29,21 @@ HWY_INLINE float weighted_scalar(const Term& term, std::int64_t h) {
   return kRound ? rounded_scalar<T>(product) : product;
 }
 
+// What is summed next: rows of another token lie where no hardware expects them, hundreds of ranks' worth of places.
+struct Ahead {
+  const Term* terms = nullptr;
+  std::int64_t count = 0;
+};
+
 template <class T, bool kRound, class Out>
-void sum_chunk(const Term* terms, std::int64_t count, Range elements, Out* to) {
+void sum_chunk(const Term* terms, std::int64_t count, Range elements, Ahead ahead, Out* to) {
   const hn::ScalableTag<float> d;
   const auto lanes = static_cast<std::int64_t>(hn::Lanes(d));
   std::int64_t h = elements.begin;
   for (; h + 4 * lanes <= elements.end; h += 4 * lanes, to += 4 * lanes) {
     auto z0 = hn::Zero(d), z1 = z0, z2 = z0, z3 = z0;
+    for (std::int64_t i = 0; i < ahead.count; ++i)
+      hwy::Prefetch(reinterpret_cast<const T*>(ahead.terms[i].row) + (h - elements.begin));
     for (std::int64_t i = 0; i < count; ++i) {
       z0 = hn::Add(z0, weighted<T, kRound>(d, terms[i], h));
       z1 = hn::Add(z1, weighted<T, kRound>(d, terms[i], h + lanes));
@@ -64,11 +72,14 @@ void sum_tokens(const WeightedSum& p, Range tokens) {
     Out* out = reinterpret_cast<Out*>(p.out + t * p.out_stride);
     for (std::int64_t begin = 0; begin < p.hidden; begin += kChunk) {
       const Range elements{begin, begin + kChunk < p.hidden ? begin + kChunk : p.hidden};
+      Ahead ahead;
+      if (elements.end == p.hidden && t + 1 < tokens.end && p.terms_of_token[t + 1] > 0)
+        ahead = {terms + p.terms_per_token, p.terms_of_token[t + 1]};
       if (!p.streaming) {
-        sum_chunk<T, kRound>(terms, count, elements, out + begin);
+        sum_chunk<T, kRound>(terms, count, elements, ahead, out + begin);
         continue;
       }
-      sum_chunk<T, kRound>(terms, count, elements, chunk);
+      sum_chunk<T, kRound>(terms, count, elements, ahead, chunk);
       stream_row(reinterpret_cast<std::byte*>(out + begin), reinterpret_cast<const std::byte*>(chunk),
                  elements.size() * static_cast<std::int64_t>(sizeof(Out)));
     }
