@@ -14,7 +14,7 @@ namespace {
 // Communicators by key; those that could not be destroyed yet because a collective was still running.
 struct Registry {
   struct Entry {
-    std::mutex mutex;  // held while the communicator is being made
+    std::mutex making;  // held while the communicator is being made
     std::weak_ptr<Communicator> communicator;
   };
   std::mutex mutex;
@@ -45,24 +45,31 @@ Communicator::~Communicator() {
 
 HcclResult share(const std::string& key, const std::function<HcclResult(::HcclComm&)>& make,
                  CommunicatorPtr& shared) {
+  Registry& all = registry();
   std::shared_ptr<Registry::Entry> entry;
   {
-    const std::lock_guard lock(registry().mutex);
-    std::erase_if(registry().entries,
-                  [](const auto& known) {  // whose communicator is gone, and nobody makes it
-                    return known.second.use_count() == 1 && known.second->communicator.expired();
-                  });
-    std::shared_ptr<Registry::Entry>& found = registry().entries[key];
+    const std::lock_guard lock(all.mutex);
+    std::erase_if(all.entries, [](const auto& known) {  // whose communicator is gone, and nobody makes it
+      return known.second.use_count() == 1 && known.second->communicator.expired();
+    });
+    std::shared_ptr<Registry::Entry>& found = all.entries[key];
     if (found == nullptr) found = std::make_shared<Registry::Entry>();
     entry = found;
   }
-  const std::lock_guard lock(entry->mutex);
-  shared = entry->communicator.lock();
-  if (shared != nullptr) return HCCL_SUCCESS;
-  ::HcclComm comm = nullptr;
-  if (const HcclResult code = make(comm); code != HCCL_SUCCESS) return code;
-  shared = std::make_shared<Communicator>(comm, true);
-  entry->communicator = shared;
+  const std::lock_guard making(entry->making);
+  CommunicatorPtr known;
+  {
+    const std::lock_guard lock(all.mutex);
+    known = entry->communicator.lock();
+  }
+  if (known == nullptr) {
+    ::HcclComm comm = nullptr;
+    if (const HcclResult code = make(comm); code != HCCL_SUCCESS) return code;
+    known = std::make_shared<Communicator>(comm, true);
+    const std::lock_guard lock(all.mutex);
+    entry->communicator = known;
+  }
+  shared = std::move(known);
   return HCCL_SUCCESS;
 }
 
@@ -84,8 +91,10 @@ atb::Status check_ranks(const char* name, const Ranks& ranks, const char* more) 
 
 atb::Status connect(const char* name, const Ranks& ranks, CommunicatorPtr& communicator) {
   HcclResult code = HCCL_SUCCESS;
-  const std::string rank = std::to_string(ranks.rank), size = std::to_string(ranks.size),
-                    root = std::to_string(ranks.root);
+  std::int32_t device = -1;  // that the communicator will belong to
+  aclrtGetDevice(&device);
+  const std::string rank = words_of({std::to_string(ranks.rank), std::to_string(device)}),
+                    size = std::to_string(ranks.size), root = std::to_string(ranks.root);
   if (ranks.given != nullptr) {
     communicator = std::make_shared<Communicator>(ranks.given, false);
   } else if (!ranks.table.empty()) {

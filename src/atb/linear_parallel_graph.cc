@@ -43,12 +43,13 @@ class Chain {
 
   // A step that takes what the one before has made, or x; then `other`, if it is an input of the graph.
   template <class StepParam>
-  atb::Status add(const StepParam& param, std::uint32_t other = kNone, atb::ReshapeFunc reshape = nullptr) {
+  atb::Status add(const StepParam& param, std::uint32_t other = kNone,
+                  const atb::ReshapeFunc& reshape = nullptr) {
     atb::Node node;
     MOEYARD_ATB_TRY(atb::CreateOperation(param, &node.operation));
     node.inTensorIds.push_back(last_);
     if (other != kNone) node.inTensorIds.push_back(other);
-    if (reshape) node.inTensorReshapeFuncs.push_back(std::move(reshape));
+    if (reshape) node.inTensorReshapeFuncs.push_back(reshape);
     last_ = next_internal_++;
     node.outTensorIds.push_back(last_);
     graph_.nodes.push_back(std::move(node));

@@ -124,9 +124,9 @@ class Chooser {
   }
 
   const std::int64_t groups_, kept_, n_, size_, width_;
-  float values_[kMost], sorted_[kMost], scores_[kMost];
-  std::int32_t order_[kMost];
-  bool stays_[kMost];
+  float values_[kMost] = {}, sorted_[kMost] = {}, scores_[kMost] = {};
+  std::int32_t order_[kMost] = {};
+  bool stays_[kMost] = {};
 };
 
 Status group_top_k(const Call& call, std::byte* /*workspace*/) {
