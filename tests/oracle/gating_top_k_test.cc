@@ -35,7 +35,7 @@ std::vector<T> narrowed(const std::vector<float>& values) {
   return all;
 }
 
-template <class T, class Key = std::int32_t>
+template <class T, class Key = std::int32_t, class Entry = Key>
 Outcome call(const Device& device, const Case& c, Layout layout = Layout::dense, bool want_scores = true) {
   Tensor x = Tensor::of<T>({c.tokens, c.experts}, narrowed<T>(c.x), layout);
   std::optional<Tensor> bias, keys, table;
@@ -44,7 +44,7 @@ Outcome call(const Device& device, const Case& c, Layout layout = Layout::dense,
     keys.emplace(Tensor::of<Key>({c.tokens}, std::vector<Key>(c.keys.begin(), c.keys.end()), layout));
   if (!c.table.empty())
     table.emplace(
-        Tensor::of<Key>({c.key_count, c.k}, std::vector<Key>(c.table.begin(), c.table.end()), layout));
+        Tensor::of<Entry>({c.key_count, c.k}, std::vector<Entry>(c.table.begin(), c.table.end()), layout));
   Tensor y = Tensor::empty<T>({c.tokens, c.k}, layout);
   Tensor ids = Tensor::empty<std::int32_t>({c.tokens, c.k}, layout);
   Tensor out = Tensor::empty<float>({c.tokens, c.experts}, layout);
@@ -217,6 +217,8 @@ TEST_F(GatingTopKTest, GivesTheWorkedExampleOfTheHashMode) {
   const std::vector<double> y = {.593845, .406155, .5, .5, .546449, .453551};
   expect_example(call<float, std::int32_t>(device, hash_example()), {3, 0, 2, 2, 1, 2}, y);
   expect_example(call<float, std::int64_t>(device, hash_example()), {3, 0, 2, 2, 1, 2}, y);
+  expect_example(call<float, std::int64_t, std::int32_t>(device, hash_example()), {3, 0, 2, 2, 1, 2}, y);
+  expect_example(call<float, std::int32_t, std::int64_t>(device, hash_example()), {3, 0, 2, 2, 1, 2}, y);
 }
 
 TEST_F(GatingTopKTest, GivesUnknownKeysNobody) {

@@ -42,7 +42,8 @@ struct Case {
 
 template <class T>
 struct Call {
-  Call(const Case& c, std::mt19937& random, bool views = false) : c(c) {
+  Call(const Case& c, std::mt19937& random, bool views = false)
+      : c(c), experts(c.experts), pad(c.capacity > 0 ? 1 : 0) {
     auto layout = [&] { return views ? random_layout(random) : Layout::dense; };
     values = random_rows<T>(random, c.tokens * c.hidden);
     for (std::int64_t i = 0; i < c.smooth_rows * c.hidden; ++i)
@@ -76,15 +77,14 @@ struct Call {
     }
   }
   int phase_one(std::uint64_t* size, aclOpExecutor** executor) {
-    const std::int64_t pad = c.capacity > 0 ? 1 : 0;
     if (c.op == Op::quant)
       return aclnnMoeInitRoutingQuantGetWorkspaceSize(handle(x), handle(row_idx), handle(ids), c.tokens,
                                                       c.how().factor, c.how().offset, handle(out),
                                                       handle(out_idx), handle(out_experts), size, executor);
     if (c.op == Op::quant_v2)
       return aclnnMoeInitRoutingQuantV2GetWorkspaceSize(
-          handle(x), handle(ids), handle(scale), handle(offset), 0, c.capacity, c.experts, pad, 0, false,
-          c.mode, handle(out), handle(out_idx), nullptr, nullptr, handle(out_scale), size, executor);
+          handle(x), handle(ids), handle(scale), handle(offset), active, c.capacity, experts, pad, flag,
+          before, c.mode, handle(out), handle(out_idx), nullptr, nullptr, handle(out_scale), size, executor);
     if (c.op == Op::v4)
       return aclnnMoeInitRoutingV4GetWorkspaceSize(
           handle(x), handle(ids), handle(scale), handle(offset), nullptr, nullptr, c.capacity, c.experts, pad,
@@ -104,6 +104,9 @@ struct Call {
   }
 
   Case c;
+  std::int64_t experts, pad;
+  std::int64_t active = 0, flag = 0;  // of quant_v2
+  bool before = false;
   std::vector<T> values;
   Floats smooth;
   std::optional<Tensor> x, row_idx, ids, scale, offset, out, out_idx, out_experts, counts, out_scale;
@@ -245,6 +248,14 @@ TEST_F(InitRoutingQuantTest, RefusesWithCodeAndReason) {
   const Refusal<Good> refusals[] = {
       {"x", 161001, "x is null", drop(&Good::x)},
       {"out", 161001, "expandedXOut is null", drop(&Good::out)},
+      {"row_idx_null", 161001, "rowIdx is null", drop(&Good::row_idx)},
+      {"ids", 161001, "expertIdx is null", drop(&Good::ids)},
+      {"out_idx", 161001, "expandedRowIdxOut is null", drop(&Good::out_idx)},
+      {"out_experts", 161001, "expandedExpertIdxOut is null", drop(&Good::out_experts)},
+      {"ids_dtype", 161002, "expertIdx is INT64[3,2]", make<std::int64_t>(&Good::ids, {3, 2})},
+      {"x_rank", 561002, "x is FP32[12]", make<float>(&Good::x, {12})},
+      {"out_experts_size", 561002, "expandedExpertIdxOut is INT32[5]",
+       make<std::int32_t>(&Good::out_experts, {5})},
       {"x_dtype", 161002, "x is INT8[3,4]", make<std::int8_t>(&Good::x, {3, 4})},
       {"out_dtype", 161002, "expandedXOut is FP32[6,4] but must be INT8", make<float>(&Good::out, {6, 4})},
       {"out_rows", 561002, "expandedXOut is INT8[5,4]", make<std::int8_t>(&Good::out, {5, 4})},
@@ -257,6 +268,19 @@ TEST_F(InitRoutingQuantTest, RefusesLaterVersionsWithCodeAndReason) {
   for (const Op op : {Op::quant_v2, Op::v3}) {
     const Refusal<Good> refusals[] = {
         {"x", 161001, "x is null", drop(&Good::x)},
+        {"ids", 161001, "expertIdx is null", drop(&Good::ids)},
+        {"out", 161001, "expandedXOut is null", drop(&Good::out)},
+        {"out_idx", 161001, "expandedRowIdxOut is null", drop(&Good::out_idx)},
+        {"x_dtype", 161002, "x is INT32[3,4]", make<std::int32_t>(&Good::x, {3, 4})},
+        {"ids_dtype", 161002, "expertIdx is INT64[3,2]", make<std::int64_t>(&Good::ids, {3, 2})},
+        {"offset_dtype", 161002, "offsetOptional is INT32[1]", make<std::int32_t>(&Good::offset, {1})},
+        {"x_rank", 561002, "x is FP32[12]", make<float>(&Good::x, {12})},
+        {"tokens", 561002, "expertIdx is INT32[4,2]", make<std::int32_t>(&Good::ids, {4, 2})},
+        {"pad", 561002, "dropPadMode is 2 but must be 0 or 1", [](Good& c) { c.pad = 2; }},
+        {"no_capacity", 561002, "expertCapacity is 0 but must be in [1, N] in dropPadMode 1",
+         [](Good& c) { c.pad = 1; }},
+        {"out_rows", 561002, "expandedXOut is INT8[5,4]", make<std::int8_t>(&Good::out, {5, 4})},
+        {"out_idx_size", 561002, "expandedRowIdxOut is INT32[5]", make<std::int32_t>(&Good::out_idx, {5})},
         {"scale_dtype", 161002, "scaleOptional is INT32[1]", make<std::int32_t>(&Good::scale, {1})},
         {"out_dtype", 161002, "expandedXOut is FP32[6,4]", make<float>(&Good::out, {6, 4})},
         {"mode", 561002, "quantMode is 18", [](Good& c) { c.c.mode = 18; }},
@@ -274,6 +298,22 @@ TEST_F(InitRoutingQuantTest, RefusesLaterVersionsWithCodeAndReason) {
     };
     expect_refusals(refusals, [&] { return Good(example(op), random); });
   }
+  const Refusal<Good> counting[] = {
+      {"active", 561002, "activeNum is -1 but must be 0 or more", [](Good& c) { c.active = -1; }},
+      {"expert_num", 561002, "expertNum is -1 but must be 0 or more", [](Good& c) { c.experts = -1; }},
+      {"flag", 561002, "expertTokensCountOrCumsumFlag is 3", [](Good& c) { c.flag = 3; }},
+      {"no_experts", 561002, "expertNum is 0 but must be above 0",
+       [](Good& c) { c.flag = 1, c.experts = 0; }},
+      {"counts", 561002, "expertTokensCountOrCumsumOutOptional is null but must be INT32 with expertNum",
+       [](Good& c) { c.flag = 1; }},
+      {"no_out_scale", 561002, "dynamicQuantScaleOutOptional is null", drop(&Good::out_scale)},
+  };
+  expect_refusals(counting, [&] { return Good(example(Op::quant_v2), random); });
+  Case padded = example(Op::quant_v2);
+  padded.capacity = 1;
+  Good uncounted(padded, random);
+  uncounted.before = true;
+  expect_refusal(uncounted, 561002, "expertTokensBeforeCapacityOutOptional is null");
   Good call(example(Op::v3), random);
   call.x = Tensor::empty<std::int8_t>({3, 4});
   expect_refusal(call, 161002,

@@ -39,6 +39,12 @@ TEST_F(InitRoutingRefusalsTest, RefusesWithCodeAndReason) {
       {"out_experts", 161001, "expandedExpertIdxOut is null", drop(&Good::out_experts)},
       {"x_dtype", 161002, "x is INT64[3,1]", retype(&Good::x, {3, 1})},
       {"ids_dtype", 161002, "expertIdx is INT64[3,2]", retype(&Good::ids, {3, 2})},
+      {"row_idx_dtype", 161002, "rowIdx is INT64[3,2]", retype(&Good::row_idx, {3, 2})},
+      {"out_dtype", 161002, "expandedXOut is INT64[6,1]", retype(&Good::out, {6, 1})},
+      {"out_idx_dtype", 161002, "expandedRowIdxOut is INT64[6]", retype(&Good::out_idx, {6})},
+      {"out_experts_dtype", 161002, "expandedExpertIdxOut is INT64[6]", retype(&Good::out_experts, {6})},
+      {"row_idx_rank", 561002, "rowIdx is INT32[6]", reshape_ids(&Good::row_idx, {6})},
+      {"out_experts_size", 561002, "expandedExpertIdxOut is INT32[5]", reshape_ids(&Good::out_experts, {5})},
       {"x_rank", 561002, "x is FP32[3]", reshape(&Good::x, {3})},
       {"row_idx_shape", 561002, "rowIdx is INT32[2,3]", reshape_ids(&Good::row_idx, {2, 3})},
       {"tokens", 561002, "expertIdx is INT32[4,2]",
@@ -61,6 +67,12 @@ TEST_F(InitRoutingRefusalsTest, RefusesV2WithCodeAndReason) {
       {"out_idx", 161001, "expandedRowIdxOut is null", drop(&Good::out_idx)},
       {"x_dtype", 161002, "x is INT64[3,1]", retype(&Good::x, {3, 1})},
       {"ids_dtype", 161002, "expertIdx is FP32[3,2]", reshape(&Good::ids, {3, 2})},
+      {"out_dtype", 161002, "expandedXOut is INT64[6,1]", retype(&Good::out, {6, 1})},
+      {"out_idx_dtype", 161002, "expandedRowIdxOut is INT64[6]", retype(&Good::out_idx, {6})},
+      {"x_rank", 561103, "x is FP32[3,1,1]", reshape(&Good::x, {3, 1, 1})},
+      {"out_idx_size", 561103, "expandedRowIdxOut is INT32[5]", reshape_ids(&Good::out_idx, {5})},
+      {"counts_rank", 561103, "expertTokensCountOrCumsumOut is INT32[4,1]",
+       reshape_ids(&Good::counts, {4, 1})},
       {"ids_rank", 561103, "expertIdx is INT32[3,2,1]", reshape_ids(&Good::ids, {3, 2, 1})},
       {"tokens", 561103, "expertIdx is INT32[4,2]", reshape_ids(&Good::ids, {4, 2})},
       {"active", 561103, "activeNum is -1", [](Good& c) { c.c.active = -1; }},
@@ -91,12 +103,45 @@ TEST_F(InitRoutingRefusalsTest, RefusesV2WithCodeAndReason) {
   padded.before.reset();
   expect_refusal(padded, 561103,
                  "expertTokensBeforeCapacityOut is null but must be INT32 with expertNum elements");
+  padded.before = Tensor::empty<std::int64_t>({4});
+  expect_refusal(padded, 561103, "expertTokensBeforeCapacityOut is INT64[4]");
+  padded.before = Tensor::empty<std::int32_t>({5});
+  expect_refusal(padded, 561103, "expertTokensBeforeCapacityOut is INT32[5]");
+  padded.c.experts = 0;
+  expect_refusal(padded, 561103, "expertCapacity is 1 but must be in [1, N] in dropPadMode 1, with an");
 }
 
 TEST_F(InitRoutingRefusalsTest, RefusesV3WithCodeAndReason) {
   const Refusal<Good> refusals[] = {
       {"counts", 161001, "expertTokensCountOrCumsumOut is null", drop(&Good::counts)},
       {"out_scale", 161001, "expandedScaleOut is null", drop(&Good::out_scale)},
+      {"x", 161001, "x is null", drop(&Good::x)},
+      {"expert_idx", 161001, "expertIdx is null", drop(&Good::ids)},
+      {"out", 161001, "expandedXOut is null", drop(&Good::out)},
+      {"out_idx", 161001, "expandedRowIdxOut is null", drop(&Good::out_idx)},
+      {"x_dtype", 161002, "x is INT64[3,1]", retype(&Good::x, {3, 1})},
+      {"ids_dtype", 161002, "expertIdx is INT64[3,2]", retype(&Good::ids, {3, 2})},
+      {"out_dtype", 161002, "expandedXOut is INT64[6,1]", retype(&Good::out, {6, 1})},
+      {"out_idx_dtype", 161002, "expandedRowIdxOut is INT64[6]", retype(&Good::out_idx, {6})},
+      {"out_scale_dtype", 161002, "expandedScaleOut is INT32[6]", reshape_ids(&Good::out_scale, {6})},
+      {"x_rank", 561002, "x is FP32[3]", reshape(&Good::x, {3})},
+      {"ids_rank", 561002, "expertIdx is INT32[6]", reshape_ids(&Good::ids, {6})},
+      {"tokens", 561002, "expertIdx is INT32[4,2]", reshape_ids(&Good::ids, {4, 2})},
+      {"mode", 561002, "dropPadMode is 2 but must be 0 or 1", [](Good& c) { c.drop_pad_mode = 2; }},
+      {"no_capacity", 561002, "expertCapacity is 0 but must be in [1, N] in dropPadMode 1",
+       [](Good& c) { c.drop_pad_mode = 1; }},
+      {"much_capacity", 561002, "expertCapacity is 4 but must be in [1, N] in dropPadMode 1",
+       [](Good& c) { c.drop_pad_mode = 1, c.c.capacity = 4; }},
+      {"padded_count", 561002, "dropPadMode is 1 but must be 0 unless",
+       [](Good& c) { c.drop_pad_mode = 1, c.c.capacity = 1; }},
+      {"out_rank", 561002, "expandedXOut is FP32[6,1,1] but must have 3 dimensions in dropPadMode 1, else 2",
+       reshape(&Good::out, {6, 1, 1})},
+      {"out_rows", 561002, "expandedXOut is FP32[5,1]", reshape(&Good::out, {5, 1})},
+      {"out_idx_size", 561002, "expandedRowIdxOut is INT32[5]", reshape_ids(&Good::out_idx, {5})},
+      {"range_below", 561002, "activeExpertRangeOptional is {-1, 2}",
+       [](Good& c) {
+         c.c.range = {-1, 2};
+       }},
       {"counts_dtype", 161002, "expertTokensCountOrCumsumOut is INT32[4]", reshape_ids(&Good::counts, {4})},
       {"scale_dtype", 161002, "scaleOptional is INT32[3]", reshape_ids(&Good::scale, {3})},
       {"quant", 561002, "quantMode is 10 but must be in [-1, 9] or [11, 17]",

@@ -265,6 +265,10 @@ const Refusal<GoodCall> kRefusals[] = {
      [](GoodCall& c) {
        c.map = Tensor::empty<std::int32_t>({3, 4});
      }},
+    {"map_bytes", 161002, "routingMap is UINT8[3,4] but must be INT8 or BOOL",
+     [](GoodCall& c) {
+       c.map = Tensor(ACL_UINT8, {3, 4}, 1);
+     }},
     {"probs_dtype", 161002, "probsOptional is INT32[3,4]",
      [](GoodCall& c) {
        c.in_probs = Tensor::empty<std::int32_t>({3, 4});
@@ -304,6 +308,10 @@ const Refusal<GoodCall> kRefusals[] = {
      }},
     {"out_probs_rows", 161002, "permuteProbsOutOptional is FP32[5]",
      [](GoodCall& c) { c.out_probs = Tensor::empty<float>({5}); }},
+    {"indices_rows", 161002, "sortedIndicesOut is INT32[5]",
+     [](GoodCall& c) { c.indices = Tensor::empty<std::int32_t>({5}); }},
+    {"map_format", 161002, "routingMap is INT8[3,4] but must not be in format FRACTAL_NZ",
+     [](GoodCall& c) { c.map->set_format(ACL_FORMAT_FRACTAL_NZ); }},
     {"token_rows", 161002, "tokens is FP32[4,2] but must have as many rows as routingMap",
      [](GoodCall& c) {
        c.tokens = Tensor::empty<float>({4, 2});
@@ -319,6 +327,22 @@ TEST_F(PermuteWithRoutingMapTest, RefusesWithCodeAndReason) {
   expect_refusals(kRefusals, good_call);
   GoodCall call = good_call();
   expect_null_results_refused(call);
+}
+
+TEST_F(PermuteWithRoutingMapTest, KeepsNoRowsOfAPartOfAGroup) {
+  for (const bool pad : {false, true}) {
+    Case c{3, 4, 2, 2, pad};  // fewer rows than tokens, and than experts
+    c.map = map;
+    matches_reference<float, float, std::int8_t>(c, random, device);
+  }
+}
+
+TEST_F(PermuteWithRoutingMapTest, NumbersAndWeighsRowsOfNoElements) {
+  for (const bool pad : {false, true}) {
+    Case c{3, 4, 0, pad ? 8 : 6, pad};
+    c.map = map;
+    matches_reference<B16, float, std::int8_t>(c, random, device);
+  }
 }
 
 TEST_F(PermuteWithRoutingMapTest, TakesAtMost512RowsPerToken) {
@@ -337,6 +361,10 @@ TEST_F(PermuteWithRoutingMapTest, TakesFewerThan16777215TokensAndRows) {
   call.tokens = Tensor::empty<float>({16777215, 0});
   call.map = Tensor::empty<std::int8_t>({16777215, 1});
   expect_refusal(call, 161002, "routingMap is INT8[16777215,1] but must have fewer than 16777215 tokens");
+  call.tokens = Tensor::empty<float>({1, 0});
+  call.map = Tensor::empty<std::int8_t>({1, 16777215});
+  expect_refusal(call, 161002, "routingMap is INT8[1,16777215] but must have fewer than 16777215 tokens");
+  call.tokens = Tensor::empty<float>({16777215, 0});
   call.num_out = 16777216;
   call.tokens = Tensor::empty<float>({8388608, 0});
   call.map = Tensor::empty<std::int8_t>({8388608, 2});

@@ -231,6 +231,8 @@ const Refusal<Good> kRefusals[] = {
     {"out_scales_dtype", 561002, "permutePerTokenScalesOut is INT32[7]",
      make<std::int32_t>(&Good::out_scales, {7})},
     {"num_dtype", 561002, "expertTokenNumOut is INT64[2]", make<std::int64_t>(&Good::num, {2})},
+    {"idx_dtype", 561002, "permuteTokenIdxOut is INT64[7]", make<std::int64_t>(&Good::idx, {7})},
+    {"scales_rank", 561002, "perTokenScalesOptional is FP32[7,1,1]", make<float>(&Good::scales, {7, 1, 1})},
     {"tokens_rank", 561002, "tokens is FP16[7]", make<F16>(&Good::tokens, {7})},
     {"counts_rank", 561002, "expertTokenNumPerRank is INT32[6]", make<std::int32_t>(&Good::counts, {6})},
     {"count_type", 561002, "expertTokenNumType is 2 but must be 0 or 1", [](Good& c) { c.c.count_type = 2; }},
@@ -254,6 +256,10 @@ TEST_F(ReRoutingTest, RefusesWithCodeAndReason) {
   c.v2 = true;
   Good lonely(c, random);
   expect_null_results_refused(lonely);
+  lonely.weights = Tensor::empty<F16>({7, 1});
+  expect_refusal(lonely, 561002, "expertTopkWeightOptional is FP16[7,1] but must be FP32");
+  lonely.weights = Tensor::empty<float>({7});
+  expect_refusal(lonely, 561002, "expertTopkWeightOptional is FP32[7]");
   lonely.weights.reset();
   for (const bool v2 : {false, true}) {
     Case odd{1, 1, 1, 3, {1}};

@@ -298,6 +298,16 @@ const Refusal<Permute> kPermute[] = {
     {"probs_grad", 161001, "probsGradOutOptional is null", [](Permute& c) { c.probs_grad.reset(); }},
     {"experts", 161002, "experts_num is 0 but must be above 0", [](Permute& c) { c.experts = 0; }},
     {"tokens", 161002, "tokens_num is -1 but must be above 0", [](Permute& c) { c.tokens = -1; }},
+    {"rows_dtype", 161002, "permutedTokensOutputGrad is INT32[6,2]",
+     [](Permute& c) {
+       c.rows_grad = Tensor::empty<std::int32_t>({6, 2});
+     }},
+    {"indices_dtype", 161002, "sortedIndices is INT64[6]",
+     [](Permute& c) { c.indices = Tensor::empty<std::int64_t>({6}); }},
+    {"probs_grad_dtype", 161002, "probsGradOutOptional is BF16[3,4]",
+     [](Permute& c) {
+       c.probs_grad = Tensor::empty<B16>({3, 4});
+     }},
     {"dtype", 161002, "tokenGradOut is BF16[3,2]",
      [](Permute& c) {
        c.token_grad = Tensor::empty<B16>({3, 2});
@@ -325,6 +335,15 @@ const Refusal<Permute> kPermute[] = {
      [](Permute& c) {
        c.token_grad = Tensor::empty<float>({2, 2});
      }},
+    {"uneven", 161002, "sortedIndices is INT32[7] but must have as many entries for each of tokens_num",
+     [](Permute& c) { c.indices = Tensor::empty<std::int32_t>({7}); }},
+    {"padded_count", 161002, "sortedIndices is INT32[6]", [](Permute& c) { c.c.pad = true; }},
+    {"row_probs_size", 161002, "permutedProbsOutputGradOptional is FP32[5]",
+     [](Permute& c) { c.row_probs = Tensor::empty<float>({5}); }},
+    {"probs_grad_shape", 161002, "probsGradOutOptional is FP32[4,3]",
+     [](Permute& c) {
+       c.probs_grad = Tensor::empty<float>({4, 3});
+     }},
     {"map_shape", 161002, "routingMapOptional is BOOL[4,3]",
      [](Permute& c) {
        c.map = Tensor::empty<std::uint8_t>({4, 3});
@@ -336,6 +355,26 @@ const Refusal<Unpermute> kUnpermute[] = {
     {"token_id", 161001, "permuteTokenId is null", [](Unpermute& c) { c.token_id.reset(); }},
     {"out", 161001, "permutedTokensGradOut is null", [](Unpermute& c) { c.rows_grad.reset(); }},
     {"probs_grad", 161001, "probsGradOutOptional is null", [](Unpermute& c) { c.probs_grad.reset(); }},
+    {"grad_dtype", 161002, "unpermutedTokensGrad is INT32[3,2]",
+     [](Unpermute& c) {
+       c.grad = Tensor::empty<std::int32_t>({3, 2});
+     }},
+    {"token_id_dtype", 161002, "permuteTokenId is INT64[6]",
+     [](Unpermute& c) { c.token_id = Tensor::empty<std::int64_t>({6}); }},
+    {"map_dtype", 161002, "routingMapOptional is INT32[3,4]",
+     [](Unpermute& c) {
+       c.map = Tensor::empty<std::int32_t>({3, 4});
+     }},
+    {"rows_dtype", 161002, "permutedTokensOptional is BF16[6,2]",
+     [](Unpermute& c) {
+       c.rows = Tensor::empty<B16>({6, 2});
+     }},
+    {"probs_grad_dtype", 161002, "probsGradOutOptional is BF16[3,4]",
+     [](Unpermute& c) {
+       c.probs_grad = Tensor::empty<B16>({3, 4});
+     }},
+    {"format", 161002, "outIndex is INT32[6] but must not be in format FRACTAL_NZ",
+     [](Unpermute& c) { c.out_index->set_format(ACL_FORMAT_FRACTAL_NZ); }},
     {"index_dtype", 161002, "outIndex is INT64[6]",
      [](Unpermute& c) { c.out_index = Tensor::empty<std::int64_t>({6}); }},
     {"out_dtype", 161002, "permutedTokensGradOut is BF16[6,2]",
@@ -368,6 +407,20 @@ const Refusal<Unpermute> kUnpermute[] = {
        c.out_index = Tensor::empty<std::int32_t>({16});
        c.token_id = Tensor::empty<std::int32_t>({16});
      }},
+    {"grad_rank", 561002, "unpermutedTokensGrad is FP32[6]",
+     [](Unpermute& c) { c.grad = Tensor::empty<float>({6}); }},
+    {"map_shape", 561002, "routingMapOptional is BOOL[4,4]",
+     [](Unpermute& c) {
+       c.map = Tensor::empty<std::uint8_t>({4, 4});
+     }},
+    {"probs_shape", 561002, "probsOptional is FP32[3,5]",
+     [](Unpermute& c) {
+       c.probs = Tensor::empty<float>({3, 5});
+     }},
+    {"probs_grad_shape", 561002, "probsGradOutOptional is FP32[4,3]",
+     [](Unpermute& c) {
+       c.probs_grad = Tensor::empty<float>({4, 3});
+     }},
     {"lengths", 561002, "permuteTokenId is INT32[5]",
      [](Unpermute& c) { c.token_id = Tensor::empty<std::int32_t>({5}); }},
     {"rows_shape", 561002, "permutedTokensGradOut is FP32[5,2]",
@@ -385,6 +438,12 @@ TEST_F(RoutingMapGradTest, RefuseWithCodeAndReason) {
   many.indices.resize(513);
   Permute too_many(many, random);
   expect_refusal(too_many, 561103, "sortedIndices is INT32[513] but must have at most 512 entries");
+  many.weighted = true, many.map.assign(600, 1);
+  Unpermute wide(many, random);
+  expect_refusal(wide, 561002, "outIndex is INT32[513] but must have at most 512 entries");
+  many.indices.resize(512), many.rows = 512;
+  unpermute_grad_matches<float, float>({1, 600, 1, 512, false, true, many.map}, random, device);
+  permute_grad_matches<float, float>({1, 600, 1, 512, false, true, many.map}, random, device);
 }
 
 TEST_F(RoutingMapGradTest, HaveNothingToDoWithoutRows) {

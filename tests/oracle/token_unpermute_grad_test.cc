@@ -248,6 +248,16 @@ const Refusal<ExampleCall> kRefusals[] = {
     {"probs_grad", 161001, "probsGradOut is null", [](ExampleCall& c) { c.probs_grad.reset(); }},
     {"rows", 161001, "permutedTokensOptional is null but must be given when probsOptional is",
      [](ExampleCall& c) { c.rows.reset(); }},
+    {"grad_dtype", 161002, "INT32",
+     [](ExampleCall& c) {
+       c.grad = Tensor::empty<std::int32_t>({3, 2});
+     }},
+    {"indices_dtype", 161002, "sortedIndices is INT64[6]",
+     [](ExampleCall& c) { c.indices = Tensor::empty<std::int64_t>({6}); }},
+    {"rows_grad_dtype", 161002, "permutedTokensGradOut is BF16[6,2]",
+     [](ExampleCall& c) {
+       c.rows_grad = Tensor::empty<B16>({6, 2});
+     }},
     {"rows_dtype", 161002, "permutedTokensOptional is BF16[6,2]",
      [](ExampleCall& c) {
        c.rows = Tensor::empty<B16>({6, 2});
@@ -281,6 +291,9 @@ TEST_F(TokenUnpermuteGradTest, RefusesWithCodeAndReason) {
   Case many{Op::unpermute, 1, 513, 1, 1, Ids(513, 0)};
   ExampleCall too_many(many, random);
   expect_refusal(too_many, 561002, "at most 512 slots per token");
+  many.op = Op::with_ep;
+  ExampleCall too_many_in_window(many, random);
+  expect_refusal(too_many_in_window, 561002, "at most 512 slots per token");
   Case none{Op::unpermute, 3, 2, 0, 6, Ids(6, 0)};
   ExampleCall nothing(none, random);
   expect_refusal(nothing, 561002, "must have no dimension of 0");
@@ -300,6 +313,42 @@ TEST_F(TokenUnpermuteGradTest, RefusesFinalizeRoutingWithCodeAndReason) {
   const Refusal<ExampleCall> refusals[] = {
       {"grad", 161001, "gradY is null", [](ExampleCall& c) { c.grad.reset(); }},
       {"rows", 161001, "expandedXOptional is null", [](ExampleCall& c) { c.rows.reset(); }},
+      {"indices", 161001, "expandedRowIdx is null", [](ExampleCall& c) { c.indices.reset(); }},
+      {"rows_grad", 161001, "gradExpandedXOut is null", [](ExampleCall& c) { c.rows_grad.reset(); }},
+      {"scales_grad", 161001, "gradScalesOut is null", [](ExampleCall& c) { c.probs_grad.reset(); }},
+      {"grad_dtype", 161002, "gradY is INT32[3,2]",
+       [](ExampleCall& c) {
+         c.grad = Tensor::empty<std::int32_t>({3, 2});
+       }},
+      {"indices_dtype", 161002, "expandedRowIdx is INT64[6]",
+       [](ExampleCall& c) { c.indices = Tensor::empty<std::int64_t>({6}); }},
+      {"rows_dtype", 161002, "expandedXOptional is BF16[6,2]",
+       [](ExampleCall& c) {
+         c.rows = Tensor::empty<B16>({6, 2});
+       }},
+      {"scales_dtype", 161002, "scalesOptional is INT32[3,2]",
+       [](ExampleCall& c) {
+         c.probs = Tensor::empty<std::int32_t>({3, 2});
+       }},
+      {"experts_dtype", 161002, "expertIdxOptional is INT64[3,2]",
+       [](ExampleCall& c) {
+         c.expert_idx = Tensor::empty<std::int64_t>({3, 2});
+       }},
+      {"rows_grad_dtype", 161002, "gradExpandedXOut is BF16[6,2]",
+       [](ExampleCall& c) {
+         c.rows_grad = Tensor::empty<B16>({6, 2});
+       }},
+      {"scales_grad_dtype", 161002, "gradScalesOut is BF16[3,2]",
+       [](ExampleCall& c) {
+         c.probs_grad = Tensor::empty<B16>({3, 2});
+       }},
+      {"grad_rank", 561103, "gradY is FP32[6]", [](ExampleCall& c) { c.grad = Tensor::empty<float>({6}); }},
+      {"indices_size", 561103, "expandedRowIdx is INT32[7]",
+       [](ExampleCall& c) { c.indices = Tensor::empty<std::int32_t>({7}); }},
+      {"experts_shape", 561103, "expertIdxOptional is INT32[3,3]",
+       [](ExampleCall& c) {
+         c.expert_idx = Tensor::empty<std::int32_t>({3, 3});
+       }},
       {"experts", 161001, "expertIdxOptional is null", [](ExampleCall& c) { c.expert_idx.reset(); }},
       {"bias_dtype", 161002, "biasOptional is BF16[4,2]",
        [](ExampleCall& c) {
@@ -328,6 +377,20 @@ TEST_F(TokenUnpermuteGradTest, RefusesFinalizeRoutingWithCodeAndReason) {
     c.biased = true;
     return ExampleCall(c, random);
   });
+  Case bare = example(Op::finalize);  // two slots per token, and no scales to weigh them by
+  bare.weighted = false;
+  ExampleCall no_scales(bare, random);
+  expect_refusal(no_scales, 561103, "expandedRowIdx is INT32[6]");
+}
+
+TEST(FinalizeRoutingGradProducts, NeedScalesOfTheSameTypeOnA3) {
+  if (!run_again_with("MOEYARD_SOC", "A3")) return;
+  const Device device;
+  std::mt19937 random;
+  const Case c{Op::finalize, 1, 1, 1, 1, {0}};
+  EXPECT_EQ((Call<B16, B16>(c, random).run(device)), 0) << recent_message();
+  Call<B16, float> mixed(c, random);
+  expect_refusal(mixed, 161002, "scalesOptional is FP32[1,1] but must have the dtype of gradY");
 }
 
 }  // namespace

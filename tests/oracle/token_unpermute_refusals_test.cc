@@ -79,7 +79,38 @@ struct UnpermuteWithEp : Tensors {
 };
 const Refusal<UnpermuteWithEp> kUnpermuteWithEp[] = {
     {"rows", 161001, "permutedTokens is null", [](UnpermuteWithEp& c) { c.rows.reset(); }},
+    {"indices", 161001, "sortedIndices is null", [](UnpermuteWithEp& c) { c.indices.reset(); }},
+    {"out", 161001, "out is null", [](UnpermuteWithEp& c) { c.out.reset(); }},
+    {"rows_dtype", 161002, "permutedTokens is INT8[6,2]",
+     [](UnpermuteWithEp& c) {
+       c.rows = Tensor::empty<std::int8_t>({6, 2});
+     }},
+    {"indices_dtype", 161002, "sortedIndices is INT64[6]",
+     [](UnpermuteWithEp& c) { c.indices = Tensor::empty<std::int64_t>({6}); }},
+    {"probs_dtype", 161002, "probsOptional is INT32[3,2]",
+     [](UnpermuteWithEp& c) {
+       c.probs = Tensor::empty<std::int32_t>({3, 2});
+     }},
+    {"out_dtype", 161002, "out is BF16[3,2] but must have the dtype of permutedTokens",
+     [](UnpermuteWithEp& c) {
+       c.out = Tensor::empty<B16>({3, 2});
+     }},
     {"padded", 561002, "paddedMode is 1", [](UnpermuteWithEp& c) { c.padded = true; }},
+    {"rows_rank", 561002, "permutedTokens is FP32[12]",
+     [](UnpermuteWithEp& c) { c.rows = Tensor::empty<float>({12}); }},
+    {"indices_count", 561002, "sortedIndices is INT32[7]",
+     [](UnpermuteWithEp& c) { c.indices = Tensor::empty<std::int32_t>({7}); }},
+    {"out_shape", 561002, "out is FP32[2,2]",
+     [](UnpermuteWithEp& c) {
+       c.out = Tensor::empty<float>({2, 2});
+     }},
+    {"many", 561002, "sortedIndices is INT32[513] but must have at most 512 slots for each of T tokens",
+     [](UnpermuteWithEp& c) {
+       c.indices = Tensor::empty<std::int32_t>({513});
+       c.probs = Tensor::empty<float>({1, 513});
+       c.out = Tensor::empty<float>({1, 2});
+       c.topk = 513;
+     }},
     {"topk", 561002, "numTopk is 3 but must be above 0 and be the number of columns of probsOptional",
      [](UnpermuteWithEp& c) { c.topk = 3; }},
     {"no_topk", 561002, "numTopk is 0",
@@ -108,6 +139,12 @@ const Refusal<PermuteGrad> kPermuteGrad[] = {
     {"rows", 161001, "permutedOutputGrad is null", [](PermuteGrad& c) { c.rows.reset(); }},
     {"indices", 161001, "sortedIndices is null", [](PermuteGrad& c) { c.indices.reset(); }},
     {"out", 161001, "out is null", [](PermuteGrad& c) { c.out.reset(); }},
+    {"rows_dtype", 161002, "permutedOutputGrad is INT8[6,2]",
+     [](PermuteGrad& c) {
+       c.rows = Tensor::empty<std::int8_t>({6, 2});
+     }},
+    {"indices_dtype", 161002, "sortedIndices is INT64[6]",
+     [](PermuteGrad& c) { c.indices = Tensor::empty<std::int64_t>({6}); }},
     {"out_dtype", 161002, "out is BF16[3,2]",
      [](PermuteGrad& c) {
        c.out = Tensor::empty<B16>({3, 2});
@@ -120,6 +157,8 @@ const Refusal<PermuteGrad> kPermuteGrad[] = {
        c.indices = Tensor::empty<std::int32_t>({513});
      }},
     {"padded", 561002, "paddedMode is 1", [](PermuteGrad& c) { c.padded = true; }},
+    {"rows_rank", 561002, "permutedOutputGrad is FP32[12]",
+     [](PermuteGrad& c) { c.rows = Tensor::empty<float>({12}); }},
     {"out_shape", 561002, "out is FP32[2,2]",
      [](PermuteGrad& c) {
        c.out = Tensor::empty<float>({2, 2});
@@ -138,6 +177,30 @@ struct PermuteWithEpGrad : Tensors {
 const Refusal<PermuteWithEpGrad> kPermuteWithEpGrad[] = {
     {"rows", 161001, "permutedTokensOutputGrad is null", [](PermuteWithEpGrad& c) { c.rows.reset(); }},
     {"probs", 161001, "probsGradOut is null", [](PermuteWithEpGrad& c) { c.probs.reset(); }},
+    {"indices", 161001, "sortedIndices is null", [](PermuteWithEpGrad& c) { c.indices.reset(); }},
+    {"out", 161001, "tokenGradOut is null", [](PermuteWithEpGrad& c) { c.out.reset(); }},
+    {"rows_dtype", 161002, "permutedTokensOutputGrad is INT8[6,2]",
+     [](PermuteWithEpGrad& c) {
+       c.rows = Tensor::empty<std::int8_t>({6, 2});
+     }},
+    {"indices_dtype", 161002, "sortedIndices is INT64[6]",
+     [](PermuteWithEpGrad& c) { c.indices = Tensor::empty<std::int64_t>({6}); }},
+    {"row_probs_dtype", 161002, "permutedProbsOutputGradOptional is INT32[6]",
+     [](PermuteWithEpGrad& c) { c.row_probs = Tensor::empty<std::int32_t>({6}); }},
+    {"out_dtype", 161002, "tokenGradOut is BF16[3,2]",
+     [](PermuteWithEpGrad& c) {
+       c.out = Tensor::empty<B16>({3, 2});
+     }},
+    {"padded", 561002, "paddedMode is 1", [](PermuteWithEpGrad& c) { c.padded = true; }},
+    {"many", 561002, "numTopk is 513 but must be at most 512",
+     [](PermuteWithEpGrad& c) {
+       c.topk = 513;
+       c.indices = Tensor::empty<std::int32_t>({513});
+     }},
+    {"out_shape", 561002, "tokenGradOut is FP32[2,2]",
+     [](PermuteWithEpGrad& c) {
+       c.out = Tensor::empty<float>({2, 2});
+     }},
     {"probs_dtype", 161002,
      "probsGradOut is BF16[3,2] but must have the dtype of permutedProbsOutputGradOptional",
      [](PermuteWithEpGrad& c) {
@@ -171,6 +234,12 @@ const Refusal<InitRoutingGrad> kInitRoutingGrad[] = {
     {"dtype", 161002, "gradExpandedX is INT8[6,2]",
      [](InitRoutingGrad& c) {
        c.rows = Tensor::empty<std::int8_t>({6, 2});
+     }},
+    {"indices_dtype", 161002, "expandedRowIdx is INT64[6]",
+     [](InitRoutingGrad& c) { c.indices = Tensor::empty<std::int64_t>({6}); }},
+    {"out_dtype", 161002, "out is BF16[3,2]",
+     [](InitRoutingGrad& c) {
+       c.out = Tensor::empty<B16>({3, 2});
      }},
     {"mode", 561103, "dropPadMode is 2 but must be 0 or 1", [](InitRoutingGrad& c) { c.mode = 2; }},
     {"topk", 561103, "topK is 0 but must be above 0", [](InitRoutingGrad& c) { c.topk = 0; }},

@@ -386,6 +386,10 @@ const Refusal<GoodCall> kRefusals[] = {
      [](GoodCall& c) {
        c.rows = Tensor::empty<std::int32_t>({6, 2});
      }},
+    {"probs_type", 161002, "probsOptional is INT32[3,4]",
+     [](GoodCall& c) {
+       c.probs = Tensor::empty<std::int32_t>({3, 4});
+     }},
     {"indices_dtype", 161002, "sortedIndices is INT64[6]",
      [](GoodCall& c) { c.indices = Tensor::empty<std::int64_t>({6}); }},
     {"probs_dtype", 161002, "probsOptional is FP16[3,4] but must have the dtype of the rows",
@@ -450,6 +454,62 @@ TEST_F(UnpermuteWithRoutingMapTest, RefusesWithCodeAndReason) {
   expect_refusals(kRefusals, [&] { return example(full()); });
   auto call = example(full());
   expect_null_results_refused(call);
+}
+
+TEST_F(UnpermuteWithRoutingMapTest, RefusesOutputsOfOtherSizesWhenPadded) {
+  const Refusal<GoodCall> refusals[] = {
+      {"out_index", 161002, "outIndex is INT32[7] but must have as many elements as sortedIndices",
+       [](GoodCall& c) { c.out_index = Tensor::empty<std::int32_t>({7}); }},
+      {"token_id", 161002, "permuteTokenId is INT32[9] but must have as many elements as sortedIndices",
+       [](GoodCall& c) { c.token_id = Tensor::empty<std::int32_t>({9}); }},
+      {"out_probs", 161002, "permuteProbs is FP32[7] but must have as many elements as sortedIndices",
+       [](GoodCall& c) { c.out_probs = Tensor::empty<float>({7}); }},
+  };
+  expect_refusals(refusals, [&] {
+    Case c;
+    c.pad = true, c.indices = {0, 2, 1, 0, 0, 1, 2, 0};
+    return example(c);
+  });
+}
+
+TEST_F(UnpermuteWithRoutingMapTest, TakesMapsOfUnsignedBytes) {
+  auto call = example(full());
+  call.map = Tensor(ACL_UINT8, {3, 4}, 1);
+  call.map->set(full().map);
+  ASSERT_EQ(call.run(device), 0) << recent_message();
+  expect_near(*call.out, {2.2f, 2.6f, 9.3f, 10.6f, 15.9f, 18.f});
+}
+
+// A later version of CANN will refuse both.
+TEST_F(UnpermuteWithRoutingMapTest, TakesMoreRowsThanExpertsOrTokensWhenPadded) {
+  Case many{1, 2, 3, 6, true};  // 6 rows for the token, 3 for each expert
+  many.indices = {0, 0, 0, 0, 0, 0};
+  matches_reference<B16, B16, std::int8_t>(many, random, device);
+  matches_reference<float, float, std::int8_t>(many, random, device);
+}
+
+template <class T, class P>
+void unpermutes_512_slots(std::mt19937& random, const Device& device) {
+  for (const std::int64_t experts : {std::int64_t{512}, std::int64_t{600}}) {
+    Case c{2, experts, 3, 1024};
+    for (std::int32_t i = 0; i < 1024; ++i) c.indices.push_back(1023 - i);
+    // The second token has a slot less than there are experts, or many less than it could have.
+    c.map.assign(static_cast<std::size_t>(2 * experts), 1);
+    for (std::int64_t e = 0; e < experts; ++e)
+      c.map[static_cast<std::size_t>(experts + e)] = experts == 512 ? e != 200 : e % 3 == 0;
+    matches_reference<T, P, std::uint8_t>(c, random, device);
+  }
+}
+
+TEST_F(UnpermuteWithRoutingMapTest, Weighs512SlotsPerToken) {
+  unpermutes_512_slots<float, float>(random, device);
+  unpermutes_512_slots<F16, F16>(random, device);
+  unpermutes_512_slots<B16, B16>(random, device);
+  unpermutes_512_slots<B16, float>(random, device);
+  Case c{2, 600, 1, 1026};
+  c.indices.assign(1026, 0), c.map.assign(1200, 1);
+  GoodCall call(c, random);
+  expect_refusal(call, 561103, "permutedTokens is FP32[1026,1] but must have at most 512 rows for each of T");
 }
 
 TEST_F(UnpermuteWithRoutingMapTest, TakesAtMost512SlotsPerToken) {
