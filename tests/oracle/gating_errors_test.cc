@@ -224,6 +224,8 @@ void expect_common_refusals() {
        }},
       {"finished dtype", 161002, "finishedOptional is INT32[3] but must be BOOL",
        [](Call& c) { c.finished = of<std::int32_t>({3}); }},
+      {"x format", 161002, "x is FP32[3,8] but must not be in format FRACTAL_NZ",
+       [](Call& c) { c.x->set_format(ACL_FORMAT_FRACTAL_NZ); }},
       {"x rank 1", 561002, "x is FP32[8]", [](Call& c) { c.x = of<float>({8}); }},
       {"x rank 4", 561002, "x is FP32[1,1,3,8]",
        [](Call& c) {
@@ -343,11 +345,23 @@ TEST(GatingProducts, LimitTheSoftmaxOnA3) {
   expect_refusal(call, 561002, "k is 1025 but must be at most 1024");
 }
 
-TEST(GatingProducts, LackTheTopKOn310P) {
+TEST(GatingProducts, LackTheTopKAndTheSecondSoftmaxOn310P) {
   if (!run_again_with("MOEYARD_SOC", "310P")) return;
   const Device device;
   TopKCall call;
   expect_refusal(call, 561003, "no kernel on this product");
+  SoftmaxCall<2> softmax;
+  expect_refusal(softmax, 561003, "no kernel on this product");
+}
+
+TEST(GatingProducts, LimitTheExpertsOfSoftmaxOn950) {
+  if (!run_again_with("MOEYARD_SOC", "950")) return;
+  const Device device;
+  SoftmaxCall<1> first;
+  SoftmaxCall<2> second;
+  first.x = of<float>({3, 2049}), second.x = of<float>({3, 2049});
+  expect_refusal(first, 561002, "x is FP32[3,2049] but must have at most 2048 experts");
+  expect_refusal(second, 561002, "x is FP32[3,2049] but must have at most 2048 experts");
 }
 
 }  // namespace

@@ -95,12 +95,10 @@ constexpr Rule kRulesV2[] = {
     kKLimit,
     rule<A>(Stage::attributes, kEverywhere, "renorm", "be 0 or 1",
             [](const A& a) { return a.renorm == 0 || a.renorm == 1; }),
-    k310PFinished,
     rule<A>(Stage::shapes, kEverywhere, "x", "have a last dimension of at least 1",
             [](const A& a) { return a.experts() > 0; }),
     kKInRow,
     k950Experts,
-    k310PLogits,
     kFinishedRank,
     kYRank,
     kExpertIdxRank,
@@ -116,7 +114,7 @@ constexpr Rule kRulesV2[] = {
 };
 
 constexpr Codes kCodes{.shape = ACLNN_ERR_INNER_TILING_ERROR, .rule = ACLNN_ERR_INNER_TILING_ERROR};
-constexpr Products kProducts = kHost | kA2 | kA3 | k950 | k310P;
+constexpr Products kProducts = kHost | kA2 | kA3 | k950;
 
 constexpr std::int64_t kTinyLogits = 2048;  // below that, waking the stream's thread costs more than the work
 
@@ -159,7 +157,7 @@ const Contract GatingTopKSoftmax::kContract{{
     .family = "routing",
     .summary = "Chooses the k experts of largest softmax score for each token and numbers the slots.",
     .source = "aclnnMoeGatingTopKSoftmax",
-    .products = kProducts,
+    .products = kProducts | k310P,
     .codes = kCodes,
     .params = kParams,
     .dims = kDims,
