@@ -41,15 +41,11 @@ constexpr Param kParams[] = {
     kOut,
 };
 constexpr Param kParamsV2[] = {kExpandedX, kRowIdx, kX1, kX2, kBias, kScales, kExpertIdx, kMode, kOut};
-constexpr Param kParamsV3[] = {kExpandedX, kRowIdx, kX1, kX2,   kBias, kScales, kExpertIdx, kX,
-                               kAlpha1,    kAlpha2, kV,  kMode, kZero, kCopy,   kConstant,  kOut};
-constexpr Param kParamsV4[] = {
-    kExpandedX, kRowIdx, kX1,        kX2,
-    kBias,      kScales, kExpertIdx, kX,
-    kAlpha1,    kAlpha2, kV,         kMode,
-    kZero,      kCopy,   kConstant,  attribute<&A::k>("k", "experts per token, without scales"),
-    kOut,
-};
+constexpr Param kInputsV3[] = {kExpandedX, kRowIdx, kX1, kX2,   kBias, kScales, kExpertIdx, kX,
+                               kAlpha1,    kAlpha2, kV,  kMode, kZero, kCopy,   kConstant};
+constexpr auto kParamsV3 = joined<Param>(kInputsV3, kOut);
+constexpr auto kParamsV4 =
+    joined<Param>(kInputsV3, attribute<&A::k>("k", "experts per token, without scales"), kOut);
 
 constexpr Dim kDims[] = {
     dim<A>("N", "tokens", [](const A& a) { return a.tokens(); }),
@@ -160,7 +156,7 @@ constexpr Rule kRules[] = {
     rule<A>(Stage::shapes, kEverywhere, "bias", "have at least K experts",
             [](const A& a) { return a.bias.dim(0) >= a.topk(); }),
 };
-constexpr Rule kRulesV2[] = {
+constexpr Rule kRankRules[] = {
     kScalesDtype,
     k310PDtype,
     kExpandedRank,
@@ -171,42 +167,20 @@ constexpr Rule kRulesV2[] = {
     two_dimensions<&A::scales>("scalesOptional"),
     two_dimensions<&A::expert_idx>("expertIdxOptional"),
     two_dimensions<&A::out>("out"),
-    kModeRule,
-    k310PMode,
-    kX2Rule,
-    kBiasRule,
-    kTopkRule,
-    kRowsRule,
-    kExpertsRule,
-    k310PHidden,
 };
-constexpr Rule kRulesV3[] = {
-    kScalesDtype,
-    k310PDtype,
-    kExpandedRank,
-    kRowIdxRank,
-    two_dimensions<&A::x1>("x1Optional"),
-    two_dimensions<&A::x2>("x2Optional"),
-    two_dimensions<&A::bias>("biasOptional"),
-    two_dimensions<&A::scales>("scalesOptional"),
-    two_dimensions<&A::expert_idx>("expertIdxOptional"),
+constexpr Rule kValueRules[] = {kModeRule, k310PMode, kX2Rule, kBiasRule, kTopkRule};
+constexpr Rule kShapeRules[] = {kRowsRule, kExpertsRule, k310PHidden};
+constexpr Rule kSpecialRules[] = {
     two_dimensions<&A::x>("xOptional"),
-    two_dimensions<&A::out>("out"),
-    kKRule,
-    kModeRule,
-    k310PMode,
-    kX2Rule,
-    kBiasRule,
-    kTopkRule,
     range_rule<&A::zero_experts>("zeroExpertRange"),
     range_rule<&A::copy_experts>("copyExpertRange"),
     range_rule<&A::constant_experts>("constantExpertRange"),
     kApartRule,
-    kRowsRule,
-    kExpertsRule,
     kConstantRule,
-    k310PHidden,
 };
+constexpr auto kRulesV2 = joined<Rule>(kRankRules, kValueRules, kShapeRules);
+constexpr auto kRulesV3 = joined<Rule>(kRankRules, kValueRules, kSpecialRules, kShapeRules);
+constexpr auto kRulesV4 = joined<Rule>(kRankRules, kKRule, kValueRules, kSpecialRules, kShapeRules);
 
 constexpr Products kProducts = kHost | kA2 | kA3 | k950 | k310P;
 constexpr Codes kByHand{.shape = ACLNN_ERR_INNER_NULLPTR, .rule = ACLNN_ERR_INNER_NULLPTR};
@@ -258,7 +232,7 @@ const Contract FinalizeRoutingV4::kContract{{
     .codes = kTiling,
     .params = kParamsV4,
     .dims = kDims,
-    .rules = kRulesV3,
+    .rules = kRulesV4,
 }};
 
 }  // namespace moeyard::ops
