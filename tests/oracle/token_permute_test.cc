@@ -320,6 +320,34 @@ const Refusal<ExampleCall> kRefusals[] = {
      [](ExampleCall& c) { c.sorted = Tensor::empty<std::int32_t>({5}); }},
 };
 const Refusal<ExampleCall> kRefusalsWithEp[] = {
+    {"tokens", 161001, "tokens is null", [](ExampleCall& c) { c.tokens.reset(); }},
+    {"indices", 161001, "indices is null", [](ExampleCall& c) { c.ids.reset(); }},
+    {"out", 161001, "permuteTokensOut is null", [](ExampleCall& c) { c.out.reset(); }},
+    {"sorted", 161001, "sortedIndicesOut is null", [](ExampleCall& c) { c.sorted.reset(); }},
+    {"tokens_dtype", 161002, "tokens is INT8[3,1] but must be FP32, FP16 or BF16",
+     [](ExampleCall& c) {
+       c.tokens = Tensor::empty<std::int8_t>({3, 1});
+     }},
+    {"indices_dtype", 161002, "indices is FP32[3,2] but must be INT32 or INT64",
+     [](ExampleCall& c) {
+       c.ids = Tensor::empty<float>({3, 2});
+     }},
+    {"out_dtype", 161002, "permuteTokensOut is BF16[3,1]",
+     [](ExampleCall& c) {
+       c.out = Tensor::empty<B16>({3, 1});
+     }},
+    {"sorted_dtype", 161002, "sortedIndicesOut is INT64[6]",
+     [](ExampleCall& c) { c.sorted = Tensor::empty<std::int64_t>({6}); }},
+    {"tokens_rank", 561002, "tokens is FP32[3,1,1]",
+     [](ExampleCall& c) {
+       c.tokens = Tensor::empty<float>({3, 1, 1});
+     }},
+    {"tokens_rows", 561002, "tokens is FP32[4,1] but must have shape (T, H) with T = 3",
+     [](ExampleCall& c) {
+       c.tokens = Tensor::empty<float>({4, 1});
+     }},
+    {"sorted_size", 561002, "sortedIndicesOut is INT32[5]",
+     [](ExampleCall& c) { c.sorted = Tensor::empty<std::int32_t>({5}); }},
     {"out_probs", 161001, "permuteProbsOut is null", [](ExampleCall& c) { c.out_probs.reset(); }},
     {"probs_dtype", 161002, "probsOptional is INT32[3,2]",
      [](ExampleCall& c) {
@@ -384,6 +412,9 @@ TEST_F(TokenPermuteTest, TakesAtMost512SlotsPerToken) {
   c.topk = 513, c.ids.assign(513, 7);
   ExampleCall call(c, random);
   expect_refusal(call, 561002, "indices is INT32[1,513] but must have at most 512 slots per token");
+  c.op = Op::with_ep;
+  ExampleCall with_ep(c, random);
+  expect_refusal(with_ep, 561002, "indices is INT32[1,513] but must have at most 512 slots per token");
   ExampleCall too_many(Case{Op::v1, 1, 1, 0, 0, {0}}, random);
   too_many.tokens = Tensor::empty<float>({16777215, 0});
   too_many.ids = Tensor::empty<std::int32_t>({16777215, 1});
