@@ -78,6 +78,7 @@ class CopyLane final : public Lane {
     end_of_streaming();
     read_[rank] = all;
   }
+  const std::byte* rows(int rank) const override { return reinterpret_cast<const std::byte*>(rows_[rank]); }
   std::string wrong_rows() const override {
     return compare_rows([this](int rank, std::int64_t row) { return rows_[rank] + row * kHidden; });
   }

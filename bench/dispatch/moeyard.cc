@@ -40,18 +40,25 @@ struct Tensor {
 };
 
 struct Rank {
-  explicit Rank(int rank)
+  Rank(int rank, const Mode& mode)
       : x(ACL_BF16, 2, {kTokens, kHidden}, problem().tokens[rank].data()),
         ids(ACL_INT32, 4, {kTokens, kTopk}, problem().ids[rank].data()),
         weights(ACL_FLOAT, 4, {kTokens, kTopk}, problem().weights[rank].data()),
-        rows(ACL_BF16, 2, {kCapacity, kHidden}),
+        rows(mode.rows,
+             mode.row_bits / kHidden < 8 ? 1 : static_cast<std::size_t>(mode.row_bits / kHidden / 8),
+             {kCapacity, kHidden}),
+        scales(mode.scale_type, static_cast<std::size_t>(mode.scale_bytes), shape_of_scales(mode)),
         assist(ACL_INT32, 4, {kCapacity * 128}),
         nums(ACL_INT64, 8, {kExperts / kRanks}),
         counts(ACL_INT32, 4, {kExperts}),
         sums(ACL_BF16, 2, {kTokens, kHidden}) {}
   static constexpr std::int64_t kCapacity =
       std::int64_t{kTokens} * kRanks * (kExperts / kRanks < kTopk ? kExperts / kRanks : kTopk);
-  Tensor x, ids, weights, rows, assist, nums, counts, sums;
+  static std::vector<std::int64_t> shape_of_scales(const Mode& mode) {
+    if (mode.scales_per_row <= 1) return {kCapacity};
+    return {kCapacity, mode.scales_per_row};
+  }
+  Tensor x, ids, weights, rows, scales, assist, nums, counts, sums;
   aclrtStream stream = nullptr;
   void* workspace = nullptr;
   std::uint64_t workspace_size = 0;
@@ -59,14 +66,14 @@ struct Rank {
 
 class MoeyardLane final : public Lane {
  public:
-  MoeyardLane() {
+  explicit MoeyardLane(const Mode& mode) : mode_(mode) {
     std::int32_t devices[kRanks];
     for (int rank = 0; rank < kRanks; ++rank) devices[rank] = rank;
     must(HcclCommInitAll(kRanks, devices, comms_), "HcclCommInitAll");
     must(HcclGetCommName(comms_[0], name_), "HcclGetCommName");
     for (int rank = 0; rank < kRanks; ++rank) {
       must(aclrtSetDevice(rank), "aclrtSetDevice");
-      ranks_.push_back(std::make_unique<Rank>(rank));
+      ranks_.push_back(std::make_unique<Rank>(rank, mode));
       must(aclrtCreateStream(&ranks_.back()->stream), "aclrtCreateStream");
     }
   }
@@ -77,8 +84,9 @@ class MoeyardLane final : public Lane {
         [&](std::uint64_t* size, aclOpExecutor** executor) {
           return aclnnMoeDistributeDispatchV4GetWorkspaceSize(
               r.x.handle, r.ids.handle, nullptr, nullptr, nullptr, nullptr, nullptr, name_, kRanks, rank,
-              kExperts, "", 0, 0, 0, 0, 0, 0, 0, 1, "", 0, 0, 0, r.rows.handle, nullptr, r.assist.handle,
-              r.nums.handle, r.counts.handle, nullptr, nullptr, size, executor);
+              kExperts, "", 0, 0, 0, 0, 0, mode_.quant, 0, 1, "", 0, 0, 0, r.rows.handle,
+              mode_.scales_per_row == 0 ? nullptr : r.scales.handle, r.assist.handle, r.nums.handle,
+              r.counts.handle, nullptr, nullptr, size, executor);
         },
         aclnnMoeDistributeDispatchV4);
   }
@@ -90,10 +98,13 @@ class MoeyardLane final : public Lane {
           return aclnnMoeDistributeCombineV4GetWorkspaceSize(
               r.rows.handle, r.ids.handle, r.assist.handle, r.counts.handle, r.weights.handle, nullptr,
               nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr,
-              nullptr, nullptr, name_, kRanks, rank, kExperts, "", 0, 0, 0, 0, 0, 0, 0, 0, 0, "", 0, 0, 0,
-              r.sums.handle, size, executor);
+              nullptr, nullptr, name_, kRanks, rank, kExperts, "", 0, 0, 0, 0, 0, 0, 0, mode_.comm, 0, "", 0,
+              0, 0, r.sums.handle, size, executor);
         },
         aclnnMoeDistributeCombineV4);
+  }
+  const std::byte* rows(int rank) const override {
+    return static_cast<const std::byte*>(ranks_[static_cast<std::size_t>(rank)]->rows.data);
   }
   std::string wrong_rows() const override {
     return compare_rows([this](int rank, std::int64_t row) {
@@ -124,6 +135,7 @@ class MoeyardLane final : public Lane {
     must(aclrtSynchronizeStream(r.stream), "aclrtSynchronizeStream");
   }
 
+  const Mode mode_;
   HcclComm comms_[kRanks];
   char name_[128] = {};
   std::vector<std::unique_ptr<Rank>> ranks_;
@@ -131,6 +143,6 @@ class MoeyardLane final : public Lane {
 
 }  // namespace
 
-std::unique_ptr<Lane> moeyard_lane() { return std::make_unique<MoeyardLane>(); }
+std::unique_ptr<Lane> moeyard_lane(const Mode& mode) { return std::make_unique<MoeyardLane>(mode); }
 
 }  // namespace bench::dispatch

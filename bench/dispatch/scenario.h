@@ -11,6 +11,8 @@
 #include <thread>
 #include <vector>
 
+#include "acl/acl.h"
+
 namespace bench::dispatch {
 
 inline constexpr int kRanks = 2, kTokens = 512, kTopk = 8, kHidden = 7168, kExperts = 16;
@@ -34,6 +36,18 @@ struct Problem {
 };
 const Problem& problem();
 
+// What quantMode and commQuantMode make of rows.
+struct Mode {
+  const char* name = "plain";
+  std::int64_t quant = 0;
+  aclDataType rows = ACL_BF16;
+  std::int64_t row_bits = 16 * kHidden;
+  aclDataType scale_type = ACL_FLOAT;
+  std::int64_t scale_bytes = 4, scales_per_row = 0;
+  std::int64_t comm = 0;
+  std::int64_t row_bytes() const { return row_bits / 8; }
+};
+
 // One way to do the work: every rank's part on a thread of its own.
 class Lane {
  public:
@@ -43,8 +57,10 @@ class Lane {
   // Whether the rows, or the sums, are what they must be; empty if so.
   virtual std::string wrong_rows() const = 0;
   virtual std::string wrong_sums() const = 0;
+  // The rows that a rank has received.
+  virtual const std::byte* rows(int rank) const = 0;
 };
-std::unique_ptr<Lane> moeyard_lane();
+std::unique_ptr<Lane> moeyard_lane(const Mode& mode = {});
 std::unique_ptr<Lane>
 streaming_copy_lane();  // the limit: rows copied to the same places past the caches; rows read, sums written
 std::unique_ptr<Lane> memcpy_lane();
