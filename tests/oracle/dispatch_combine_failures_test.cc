@@ -107,6 +107,62 @@ TEST(DispatchFailures, RanksThatDisagree) {
   };
   disagree([](EpPart& part) { part.dispatch.zero = 1; }, "zeroExpertNum is 0");
   disagree([](EpPart& part) { part.dispatch.global_bs = 9; }, "globalBs is 0");
+  disagree([](EpPart& part) { part.dispatch.copy = 1; }, "copyExpertNum is 0");
+  disagree([](EpPart& part) { part.dispatch.constant = 1; }, "constExpertNum is 0");
+  disagree([](EpPart& part) { part.dispatch.algorithm = "fullmesh_v2"; }, "commAlg");
+  disagree([](EpPart& part) { part.dispatch.shared = 1; }, "sharedExpertNum is 0");
+}
+
+// What their tensors say.
+TEST(DispatchFailures, RanksWithOtherShapesAndTypes) {
+  const EpGroup group(3);
+  const auto disagree = [&](PartSize other, const std::function<void(EpPart&)>& change, const char* text) {
+    SCOPED_TRACE(text);
+    group.run([&](int rank, const Device& device) {
+      EpPart part(group, rank, rank == 2 ? other : PartSize{});
+      if (rank == 2) change(part);
+      EXPECT_EQ(run(part.dispatch, device), kWrongData);
+      EXPECT_THAT(recent_message(), AllOf(HasSubstr(text), HasSubstr("rank 0"), HasSubstr("rank 2")));
+      EXPECT_TRUE(part.outputs_untouched());
+    });
+  };
+  const auto nothing = [](EpPart&) {};
+  disagree({.topk = 3}, nothing, "K is 2 on rank 0");
+  disagree({.hidden = 9}, nothing, "H is 8 on rank 0");
+  disagree({.quantized = true}, nothing, "quantMode is 0 on rank 0");
+  disagree(
+      {.experts_per_rank = 3},
+      [](EpPart& part) {
+        part.dispatch.experts = 6, part.dispatch.shared = part.dispatch.shared_ranks = 1;
+        part.ids.set<std::int32_t>({0, 1, 2, 3, 0, 1});
+      },
+      "sharedExpertNum is 0 on rank 0");
+  std::optional<Tensor> x, rows;
+  disagree(
+      {},
+      [&](EpPart& part) {
+        x.emplace(Tensor::empty<F16>({3, 8})), rows.emplace(Tensor::empty<F16>({part.rows_fit, 8}));
+        part.dispatch.x = *x, part.dispatch.expand_x = *rows;
+      },
+      "dtype of x");
+}
+
+TEST(CombineFailures, RanksThatDisagree) {
+  const EpGroup group(3);
+  const auto disagree = [&](const std::function<void(EpPart&)>& change, const char* text) {
+    SCOPED_TRACE(text);
+    group.run([&](int rank, const Device& device) {
+      EpPart part(group, rank);
+      ASSERT_EQ(run(part.dispatch, device), 0) << recent_message();
+      if (rank == 2) change(part);
+      EXPECT_EQ(run(part.combine, device), kWrongData);
+      EXPECT_THAT(recent_message(), AllOf(HasSubstr(text), HasSubstr("rank 0"), HasSubstr("rank 2")));
+      for (const std::uint16_t bits : part.out.values<std::uint16_t>()) EXPECT_EQ(bits, 0x5A5A);
+    });
+  };
+  disagree([](EpPart& part) { part.combine.quant_mode = 2; }, "commQuantMode is 0 on rank 0");
+  disagree([](EpPart& part) { part.combine.zero = 1; }, "zeroExpertNum is 0 on rank 0");
+  disagree([](EpPart& part) { part.combine.global_bs = 9; }, "globalBs is 0 on rank 0");
 }
 
 TEST(DispatchFailures, RanksThatDisagreeOnTheScalesOfTheirTokens) {
