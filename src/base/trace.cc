@@ -103,13 +103,17 @@ void TraceSpan::begin(const char* category, std::string_view name) {
   began_ns_ = now_ns();
 }
 
-void TraceSpan::end() noexcept {
+void TraceSpan::end() noexcept { trace_bar(category_, name_, began_ns_); }
+
+std::int64_t trace_now() { return now_ns(); }
+
+void trace_bar(const char* category, std::string_view name, std::int64_t began_ns) noexcept {
   const std::int64_t ended_ns = now_ns();
   try {
     Buffer& mine = buffer();
     const std::lock_guard lock(mine.mutex);
     if (mine.events.size() < kMostEvents)
-      mine.events.push_back({category_, std::string(name_), began_ns_, ended_ns});
+      mine.events.push_back({category, std::string(name), began_ns, ended_ns});
     else
       ++mine.dropped;
   } catch (...) {  // out of memory: the picture lacks a bar

@@ -41,6 +41,10 @@ class TraceSpan {
   std::int64_t began_ns_ = 0;
 };
 
+// A bar whose beginning and end are known in different places: trace_now() and, later, trace_bar().
+std::int64_t trace_now();
+void trace_bar(const char* category, std::string_view name, std::int64_t began_ns) noexcept;
+
 // What the picture calls the calling thread; "host thread" without it.
 void name_trace_thread(const std::string& name);
 

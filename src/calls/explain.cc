@@ -19,6 +19,7 @@ using contract::Direction;
 using contract::Param;
 using contract::Rule;
 
+constexpr std::string_view kPrefix = "aclnn";
 constexpr Product kProducts[] = {Product::host, Product::a2,   Product::a3,
                                  Product::a950, Product::p310, Product::kirin};
 
@@ -174,7 +175,16 @@ int missing_modes(const Contract& contract) {
 }
 
 std::string file_of(const Contract& contract) {
-  return snake_case(functions_of(contract).front()->header) + ".md";
+  const Function& first = *functions_of(contract).front();
+  const std::string of_header = snake_case(first.header);
+  const bool shared = std::ranges::any_of(functions(), [&](const Function& other) {
+    return other.header == first.header && &contract_of(other) != &contract;
+  });
+  if (!shared) return of_header + ".md";
+  std::string lower(first.name.substr(kPrefix.size())), same = of_header;
+  for (char& c : lower) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  std::erase(same, '_');
+  return (same == lower ? of_header : lower) + ".md";
 }
 
 Page page_of(const Contract& contract) {

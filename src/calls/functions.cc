@@ -52,6 +52,10 @@ std::string_view name_in_contract(const Function& function, std::string_view par
   const auto has = [&](std::string_view name) {
     return std::ranges::any_of(params, [&](const contract::Param& param) { return param.name == name; });
   };
+  // An array in the first versions of GroupedMatmul, a tensor in the others.
+  const auto found = std::ranges::find(function.parameters, parameter, &Parameter::name);
+  if (parameter == "groupListOptional" && found != function.parameters.end() && found->kind == Kind::integers)
+    return "hostGroupListOptional";
   if (has(parameter)) return parameter;
   return parameter == "y" && has("out") ? "out" : "";  // older versions of GroupedMatmul
 }

@@ -236,6 +236,14 @@ std::string why_not_alone(const Recorded& recorded) {
   if (!recorded.outcome.code) return "it had not ended when the program did";
   if (contract_of(*recorded.call.function).about().family == "afd")
     return "its tensors hold addresses and windows of the program that was recorded";
+  const auto items = items_of(recorded);
+  for (const Item& item : items) {
+    const auto shared = std::ranges::find(items, item.tensor->same_as, &Item::name);
+    if (item.param->direction == Direction::out && shared != items.end() &&
+        shared->param->direction == Direction::out)
+      return fmt::format("{} and {} lie in the same memory, where the last one to be written stays",
+                         shared->name, item.name);
+  }
   return {};
 }
 

@@ -15,7 +15,14 @@
 
 namespace moeyard::executor {
 
+namespace {
+// A phase one begins with check_outputs and ends with make_executor, in one thread.
+thread_local std::int64_t phase_one_began_ns = 0;
+}  // namespace
+
 Status check_outputs(const char* function, const std::uint64_t* workspace_size, aclOpExecutor** executor) {
+  if (tracing()) [[unlikely]]
+    phase_one_began_ns = trace_now();
   if (workspace_size != nullptr && executor != nullptr) return {};
   return fail(ACLNN_ERR_PARAM_NULLPTR, TextCode::operator_parameter,
               "{}GetWorkspaceSize: {} is null but is required; pass the address of a variable", function,
@@ -244,6 +251,8 @@ aclOpExecutor* make_executor(std::unique_ptr<PlannedCall> call) {
   executor->call = std::move(call);
   remember_handle(executor.get());
   recent().add(executor.get());
+  if (tracing()) [[unlikely]]
+    trace_bar("phase one", executor->call->function, phase_one_began_ns);
   return executor.release();
 }
 

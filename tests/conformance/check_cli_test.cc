@@ -210,6 +210,37 @@ TEST_F(Check, OtherOperators) {
               HasSubstr("no kernel on this product"));
 }
 
+TEST_F(Check, ScalarsAreNumbers) {
+  EXPECT_EQ(
+      check_text(
+          R"({"function": "aclnnMuls", "parameters": {"self": "FP32[4]", "other": 2.5, "out": "FP32[4]"}})")
+          .code,
+      0);
+  EXPECT_THAT(
+      check_text(
+          R"({"function": "aclnnMuls", "parameters": {"self": "INT32[4]", "other": 2.5, "out": "INT32[4]"}})")
+          .text,
+      HasSubstr("an integer or BOOL where out has an integer type"));
+  expect_bad_input(R"({"function": "aclnnMuls", "parameters": {"other": "2"}})",
+                   "parameters.other must be a number");
+}
+
+// An array in V1 and V2 of GroupedMatmul, and one that is only V5's.
+TEST_F(Check, ListsOfIntegersAreLookedAt) {
+  EXPECT_THAT(
+      check_text(
+          R"({"function": "aclnnGroupedMatmul", "parameters": {"x": ["BF16[5,4]"], "weight": ["BF16[2,4,6]"],
+      "groupListOptional": [3, 2], "splitItem": 3, "y": ["BF16[5,6]"]}})")
+          .text,
+      HasSubstr("ascend from 0"));
+  EXPECT_THAT(
+      check_text(
+          R"({"function": "aclnnGroupedMatmulV5", "parameters": {"x": ["BF16[5,4]"], "weight": ["BF16[2,4,6]"],
+      "groupListOptional": "INT64[2]", "splitItem": 3, "tuningConfigOptional": [9], "out": ["BF16[5,6]"]}})")
+          .text,
+      HasSubstr("the first entry of tuningConfigOptional"));
+}
+
 TEST_F(Check, RefusesWhatIsNoCall) {
   expect_bad_input("{", "not valid JSON");
   expect_bad_input("[]", "not a JSON object");

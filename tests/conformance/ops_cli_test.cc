@@ -113,6 +113,7 @@ TEST(Trace, ShowsOperatorsAndWaits) {
       return event.first == category && event.second.find(part) != std::string::npos;
     });
   };
+  EXPECT_TRUE(has("phase one", "aclnnMoeDistributeDispatchV4"));
   EXPECT_TRUE(has("phase two", "Dispatch"));
   EXPECT_TRUE(has("stream", "Dispatch"));
   EXPECT_TRUE(std::any_of(threads.begin(), threads.end(),

@@ -154,7 +154,10 @@ TEST_F(Replay, RandomCallsGiveTheSameBitsAgain) {
   ASSERT_EQ(program.code, 0) << program.text;
   const Outcome outcome = run({"replay", dumps.string()});
   EXPECT_EQ(outcome.code, 0) << outcome.text;
-  EXPECT_THAT(outcome.last_line(), testing::EndsWith("the same, 0 differ, 0 skipped"));
+  EXPECT_THAT(outcome.last_line(), HasSubstr(" calls the same, 0 differ, ")) << outcome.text;
+  // Only random calls whose outputs lie in each other are left out.
+  for (std::size_t at = 0; (at = outcome.text.find("  skipped", at)) != std::string::npos; ++at)
+    EXPECT_THAT(outcome.text.substr(at, 400), HasSubstr("lie in the same memory"));
 }
 
 TEST_F(Replay, WorkersOfBothKindsAreSkippedWithAReason) {

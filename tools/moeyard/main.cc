@@ -54,6 +54,7 @@ int run_program(int argc, char** argv) {
   CLI::App app("Runs CANN's mixture-of-experts operators on ordinary machines.", "moeyard");
   app.get_formatter()->column_width(34);
   app.set_version_flag("--version", "moeyard " MOEYARD_VERSION, "Print the version");
+  app.require_subcommand(0, 1);  // else `moeyard ops balance` would be two commands
   int code = static_cast<int>(Ending::pass);
   for (const auto make : kCommands) add_command(app, make(), code);
   try {

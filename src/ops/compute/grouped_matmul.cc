@@ -68,8 +68,7 @@ class Groups {
 
  private:
   std::int64_t entry(std::int64_t g) const {
-    return args_.has_host_group_list ? args_.host_group_list[static_cast<std::size_t>(g)]
-                                     : args_.group_list.at<std::int64_t>(g);
+    return args_.host_group_list.given ? args_.host_group_list[g] : args_.group_list.at<std::int64_t>(g);
   }
 
   // Sizes that device data gives are cut to what is left; those that lists of tensors give must agree with it.

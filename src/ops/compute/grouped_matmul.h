@@ -15,10 +15,9 @@ struct GroupedMatmulArgs {
   std::int64_t split_item = 0, group_type = -1, group_list_type = 0, act_type = 0;
   TensorListView out, activation_feature_out, dyn_quant_scale_out;
 
-  // The group list of V1 and V2, which is not device data.
-  std::vector<std::int64_t> host_group_list;
-  bool has_host_group_list = false;
-  std::vector<std::int64_t> tuning_config;
+  // The group list of V1 and V2, which is not device data; one without members counts as none.
+  IntArrayView host_group_list;
+  IntArrayView tuning_config;
 
   // How x, weight and out divide into groups: the rows of the table in the header.
   enum class Form : std::uint8_t {
@@ -33,7 +32,7 @@ struct GroupedMatmulArgs {
   Form form() const;
   bool one_weight() const { return weight.size() == 1 && weight[0].rank == 3; }
   std::int64_t groups() const;
-  bool has_group_list() const { return has_host_group_list || group_list.present(); }
+  bool has_group_list() const { return host_group_list.given || group_list.present(); }
   bool quantised() const { return x[0].dtype == ACL_INT8; }
 };
 

@@ -10,10 +10,6 @@ using namespace moeyard;
 
 namespace {
 
-std::vector<std::int64_t> values_of(const aclIntArray* array) {
-  return array == nullptr ? std::vector<std::int64_t>() : array->values;
-}
-
 // What all versions have.
 ops::GroupedMatmulArgs common_args(const aclTensorList* x, const aclTensorList* weight,
                                    const aclTensorList* bias, const aclTensorList* scale,
@@ -32,8 +28,8 @@ ops::GroupedMatmulArgs common_args(const aclTensorList* x, const aclTensorList* 
 }
 
 void set_host_group_list(ops::GroupedMatmulArgs& args, const aclIntArray* group_list) {
-  args.host_group_list = values_of(group_list);
-  args.has_host_group_list = !args.host_group_list.empty();
+  args.host_group_list = view(group_list);
+  args.host_group_list.given = args.host_group_list.size() > 0;
 }
 
 }  // namespace
@@ -49,7 +45,7 @@ aclnnStatus aclnnGroupedMatmulGetWorkspaceSize(
                                               antiquantScaleOptional, antiquantOffsetOptional, y);
     set_host_group_list(args, groupListOptional);
     args.split_item = splitItem;
-    args.group_type = args.has_host_group_list ? 0 : -1;  // version 1 has no parameter for it
+    args.group_type = args.host_group_list.given ? 0 : -1;  // version 1 has no parameter for it
     return args;
   });
 }
@@ -126,7 +122,7 @@ aclnnStatus plan_v5(const char* function, const aclTensorList* x, const aclTenso
     args.group_type = group_type;
     args.group_list_type = group_list_type;
     args.act_type = act_type;
-    args.tuning_config = values_of(tuning_config);
+    args.tuning_config = view(tuning_config);
     args.activation_feature_out = view(activation_feature_out);
     args.dyn_quant_scale_out = view(dyn_quant_scale_out);
     return args;

@@ -49,6 +49,8 @@ constexpr Param kParams[] = {
     in<&A::antiquant_offset>("antiquantOffsetOptional", kHalves, "", kNotYet).optional(),
     in<&A::per_token_scale>("perTokenScaleOptional", kFP32, "", "INT8: one per row").optional(),
     in<&A::group_list>("groupListOptional", kINT64, "", "where groups end, or their sizes").optional(),
+    attribute<&A::host_group_list>("hostGroupListOptional", "V1 and V2: their groupListOptional, an array")
+        .optional(),
     in<&A::activation_input>("activationInputOptional", kTypes, "", kNotYet).optional(),
     in<&A::activation_quant_scale>("activationQuantScaleOptional", kTypes, "", kNotYet).optional(),
     in<&A::activation_quant_offset>("activationQuantOffsetOptional", kTypes, "", kNotYet).optional(),
@@ -56,6 +58,9 @@ constexpr Param kParams[] = {
     attribute<&A::group_type>("groupType", "-1 no groups, 0 groups of rows, 2 groups along K"),
     attribute<&A::group_list_type>("groupListType", "0 cumulative ends, 1 sizes, 2 pairs of group and size"),
     attribute<&A::act_type>("actType", "INT8: 0 none, 1 relu, 2 gelu (tanh), 4 fast gelu, 5 silu"),
+    attribute<&A::tuning_config>("tuningConfigOptional",
+                                 "V5: no effect; the first entry is at most the rows of x")
+        .optional(),
     out<&A::out>("out", kTypes | kINT32, "", "products"),
     out<&A::activation_feature_out>("activationFeatureOutOptional", kTypes, "", kNotYet).optional(),
     out<&A::dyn_quant_scale_out>("dynQuantScaleOutOptional", kFP32, "", kNotYet).optional(),
@@ -189,7 +194,7 @@ bool group_list_allowed(const A& a) {
 }
 
 bool group_list_fits(const A& a) {
-  if (a.has_host_group_list) return static_cast<std::int64_t>(a.host_group_list.size()) == a.groups();
+  if (a.host_group_list.given) return a.host_group_list.size() == a.groups();
   if (!a.group_list.present()) return true;
   return a.group_list_type == 2 ? has_shape(a.group_list, {a.groups(), 2})
                                 : has_shape(a.group_list, {a.groups()});
@@ -197,8 +202,9 @@ bool group_list_fits(const A& a) {
 
 bool host_group_list_ascends(const A& a) {
   const std::int64_t last = a.group_type == 2 ? a.x[0].dim(1) : rows_in_all(a);
-  return std::is_sorted(a.host_group_list.begin(), a.host_group_list.end()) &&
-         (a.host_group_list.empty() || (a.host_group_list.front() >= 0 && a.host_group_list.back() <= last));
+  const auto& ends = a.host_group_list.items;
+  return std::is_sorted(ends.begin(), ends.end()) &&
+         (ends.empty() || (ends.front() >= 0 && ends.back() <= last));
 }
 
 constexpr Rule not_yet(std::string_view subject, bool (*holds)(const void*)) {
@@ -314,9 +320,10 @@ constexpr Rule kRules[] = {
     rule<A>(Stage::shapes, kEverywhere, "x",
             "have at least as many rows as the first entry of tuningConfigOptional, none negative",
             [](const A& a) {
-              return a.tuning_config.empty() ||
+              return a.tuning_config.items.empty() ||
                      (a.tuning_config[0] <= rows_in_all(a) &&
-                      std::ranges::all_of(a.tuning_config, [](std::int64_t hint) { return hint >= 0; }));
+                      std::ranges::all_of(a.tuning_config.items,
+                                          [](std::int64_t hint) { return hint >= 0; }));
             }),
 };
 

@@ -30,12 +30,29 @@ TEST(Functions, EveryContractHasAFunctionAndEveryFunctionAContract) {
 
 // Dumps are recorded by the contract's parameters and replayed by the function's.
 TEST(Functions, ParametersAreThoseOfTheContract) {
-  const std::set<std::string_view> without_effect = {"tuningConfigOptional"};
   for (const Function& function : functions())
-    for (const Parameter& parameter : function.parameters)
-      EXPECT_TRUE(!name_in_contract(function, parameter.name).empty() ||
-                  without_effect.contains(parameter.name))
-          << function.name << " " << parameter.name;
+    for (const Parameter& parameter : function.parameters) {
+      const std::string_view name = name_in_contract(function, parameter.name);
+      const auto& params = contract_of(function).about().params;
+      const auto found = std::ranges::find(params, name, &contract::Param::name);
+      ASSERT_NE(found, params.end()) << function.name << " " << parameter.name;
+      EXPECT_EQ(parameter.kind == Kind::tensor, found->access.tensor != nullptr)
+          << function.name << " " << name;
+      EXPECT_EQ(parameter.kind == Kind::tensor_list, found->access.list != nullptr)
+          << function.name << " " << name;
+      EXPECT_EQ(parameter.kind == Kind::integers, found->access.integers != nullptr)
+          << function.name << " " << name;
+      EXPECT_EQ(parameter.kind == Kind::scalar, found->access.scalar != nullptr)
+          << function.name << " " << name;
+      EXPECT_EQ(parameter.kind == Kind::text, found->access.text != nullptr) << function.name << " " << name;
+    }
+}
+
+TEST(Explain, EveryContractHasAPageOfItsOwn) {
+  std::set<std::string> files;
+  for (const contract::Contract* contract : contract::all())
+    EXPECT_TRUE(files.insert(file_of(*contract)).second) << file_of(*contract);
+  EXPECT_THAT(files, testing::IsSupersetOf({"mul.md", "muls.md", "swi_glu.md", "attention_to_ffn.md"}));
 }
 
 TEST(Functions, AreFoundByName) {
