@@ -92,6 +92,32 @@ TEST_P(Layers, PassAgainstTransformersOnAnyNumberOfRanksInBothTypes) {
   }
 }
 
+TEST_P(Layers, PassWithRanksAsProcessesWithTheSameBitsAndRows) {
+  const TemporaryFolder folder;
+  std::string bits[2];
+  json load[2];
+  for (const bool processes : {false, true}) {
+    const std::string output = (folder.path() / "out.safetensors").string();
+    const std::string file = (folder.path() / "report.json").string();
+    const Outcome outcome =
+        run(expecting(GetParam(), {processes ? "--processes" : "--ranks", "4", "--repeat", "3", "--output",
+                                   output, "--with-topk", "--json", file}));
+    ASSERT_EQ(outcome.code, 0) << outcome.text;
+    EXPECT_THAT(outcome.last_line(), StartsWith("PASS ")) << outcome.text;
+    bits[processes] = contents(output);
+    load[processes] = json::parse(contents(file)).at("load");
+  }
+  EXPECT_EQ(bits[0], bits[1]);
+  EXPECT_EQ(load[0], load[1]);
+}
+
+TEST(Processes, ARankThatFailsIsNamedAndTheOthersEnd) {
+  const Outcome outcome =
+      run(arguments_of(kLayers[0], {"--processes", "4"}), "ASCEND_RT_VISIBLE_DEVICES=0,1,2");
+  EXPECT_EQ(outcome.code, 3) << outcome.text;
+  EXPECT_THAT(outcome.text, HasSubstr("rank 3: aclrtSetDevice returned 107001"));
+}
+
 TEST_P(Layers, WorkersOfBothKindsGiveTheSameBits) {
   const TemporaryFolder folder;
   const std::string output = (folder.path() / "out.safetensors").string();
@@ -293,7 +319,9 @@ const BadCall kBadCalls[] = {
     {"placement_of_another_layer",
      {"--placement", (data(kLayers[0]) / "placement.json").string()},
      "has no instance of expert 8"},
-    {"processes", {"--processes", "4"}, "--processes is not available yet"},
+    {"processes_and_ranks", {"--processes", "4", "--ranks", "4"}, "excludes"},
+    {"processes_uneven", {"--processes", "5"}, "--processes 5 does not divide the"},
+    {"processes_and_workers", {"--processes", "4", "--afd"}, "--processes"},
     {"afd_and_ranks", {"--afd", "--ranks", "4"}, "--ranks"},
     {"workers_without_afd", {"--ffn-workers", "4"}, "--afd"},
     {"ffn_workers_uneven",

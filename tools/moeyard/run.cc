@@ -13,6 +13,7 @@
 #include "model/disaggregated.h"
 #include "model/errors.h"
 #include "model/expert_parallel.h"
+#include "model/processes.h"
 #include "model/safetensors.h"
 #include "moeyard/command.h"
 #include "moeyard/run_report.h"
@@ -44,8 +45,6 @@ Status check_balance(const RunOptions& options, const model::Placement& placemen
 
 // What needs no file to be wrong.
 Status check_options(const RunOptions& options) {
-  if (options.processes != 0)
-    return bad_input("--processes is not available yet: --ranks runs ranks as threads of this process.");
   if (options.with_topk && (options.output_name == "topk_ids" || options.output_name == "topk_weights"))
     return bad_input("--output-name {} is the name of a tensor that --with-topk writes.",
                      options.output_name);
@@ -63,12 +62,13 @@ Status check_share(const char* name, int ranks, const model::Placement& placemen
 }
 
 Status check_ranks(const RunOptions& options, const model::Job& job) {
-  const char* name = options.afd ? "--ffn-workers" : "--ranks";
+  const char* name = options.afd ? "--ffn-workers" : options.processes != 0 ? "--processes" : "--ranks";
   MOEYARD_TRY(check_share(name, job.expert_ranks(), job.placement));
   if (job.afd) MOEYARD_TRY(model::check_disaggregation(job));
   MOEYARD_TRY(check_balance(options, job.placement));
   // A device per rank; whoever set a number of devices meant it.
   setenv("MOEYARD_DEVICES", std::to_string(std::clamp(job.ranks, 16, 1024)).c_str(), /*overwrite*/ 0);
+  if (options.processes != 0) return {};  // each asks for its own
   std::uint32_t devices = 0;
   MOEYARD_TRY(model::checked(aclrtGetDeviceCount(&devices), "aclrtGetDeviceCount"));
   if (static_cast<std::uint32_t>(job.ranks) > devices)
@@ -187,7 +187,9 @@ Result<Ending> run_layer(const RunOptions& options) {
   if (!options.expect.empty()) expected = MOEYARD_TRY(read_expectation(options, tokens));
   const model::Job job = job_of(options, layer, tokens, placement);
   MOEYARD_TRY(check_ranks(options, job));
-  const auto run_on_ranks = job.afd ? model::run_disaggregated : model::run_expert_parallel;
+  const auto run_on_ranks = job.afd                  ? model::run_disaggregated
+                            : options.processes != 0 ? model::run_in_processes
+                                                     : model::run_expert_parallel;
   const auto run = MOEYARD_TRY(run_on_ranks(job, options.repeat, progress));
   RunReport report{options, job, run};
   measure(report);
@@ -202,7 +204,8 @@ Result<Ending> run_layer(const RunOptions& options) {
   return report.passed() ? Ending::pass : Ending::mismatch;
 }
 
-int run(const RunOptions& options) {
+int run(RunOptions options) {
+  if (options.processes != 0) options.ranks = options.processes;
   const auto ending = run_layer(options);
   if (ending) return static_cast<int>(*ending);
   clear_progress_line();
@@ -220,9 +223,12 @@ void add_options(Command& command, RunOptions& options) {
       .required();
   command.option("--expect", options.expect, "Safetensors file with the output to compare with").type("FILE");
   command.option("--ranks", options.ranks, "Ranks, as threads of this process");
-  command.option("--processes", options.processes, "Ranks as processes (not available yet)")
+  command.option("--processes", options.processes, "Ranks, as processes of this host")
+      .between(1, 1024)
       .excludes("--ranks");
-  command.option("--afd", options.afd, "Attention workers and FFN workers").excludes("--ranks");
+  command.option("--afd", options.afd, "Attention workers and FFN workers")
+      .excludes("--ranks")
+      .excludes("--processes");
   command.option("--attention-workers", options.attention_workers, "Ranks with tokens").needs("--afd");
   command.option("--ffn-workers", options.ffn_workers, "Ranks with experts").needs("--afd");
   command.option("--micro-batches", options.micro_batches, "Under way at a time, of an attention worker")
