@@ -246,9 +246,15 @@ TEST_F(FinalizeRoutingTest, MatchesItsDefinition) {
   for (int round = 0; round < 500 && !HasFailure(); ++round) {
     SCOPED_TRACE("round " + std::to_string(round));
     const Case c = random_case(random);
-    switch (below(random, 4)) {
+    switch (below(random, c.version == 1 ? 4 : 6)) {
       case 0:
         matches_reference<float, float>(c, random, device);
+        break;
+      case 4:
+        matches_reference<float, B16>(c, random, device);
+        break;
+      case 5:
+        matches_reference<F16, float>(c, random, device);
         break;
       case 1:
         matches_reference<F16, F16>(c, random, device);
