@@ -37,8 +37,9 @@ void use_product(const std::string& name) {
 }
 
 std::string size_text(std::uint64_t bytes) {
-  return bytes < 10'000 ? fmt::format("{} bytes", bytes)
-                        : fmt::format("{:.1f} MB", static_cast<double>(bytes) * 1e-6);
+  if (bytes < 10'000) return fmt::format("{} bytes", bytes);
+  return bytes < 1'000'000 ? fmt::format("{:.1f} kB", static_cast<double>(bytes) * 1e-3)
+                           : fmt::format("{:.1f} MB", static_cast<double>(bytes) * 1e-6);
 }
 
 void print_verdict(const Verdict& verdict, bool of_several) {
