@@ -71,11 +71,14 @@ class MoeyardLane final : public Lane {
     for (int rank = 0; rank < kRanks; ++rank) devices[rank] = rank;
     must(HcclCommInitAll(kRanks, devices, comms_), "HcclCommInitAll");
     must(HcclGetCommName(comms_[0], name_), "HcclGetCommName");
-    for (int rank = 0; rank < kRanks; ++rank) {
-      must(aclrtSetDevice(rank), "aclrtSetDevice");
-      ranks_.push_back(std::make_unique<Rank>(rank, mode));
-      must(aclrtCreateStream(&ranks_.back()->stream), "aclrtCreateStream");
-    }
+    for (int rank = 0; rank < kRanks; ++rank) make_rank(rank);
+  }
+  MoeyardLane(int rank, const HcclRootInfo& info) : mode_({}) {
+    must(aclrtSetDevice(rank), "aclrtSetDevice");
+    must(HcclCommInitRootInfo(kRanks, &info, static_cast<std::uint32_t>(rank), &comms_[rank]),
+         "HcclCommInitRootInfo");
+    must(HcclGetCommName(comms_[rank], name_), "HcclGetCommName");
+    make_rank(rank);
   }
   void dispatch(int rank) override {
     Rank& r = *ranks_[static_cast<std::size_t>(rank)];
@@ -121,6 +124,13 @@ class MoeyardLane final : public Lane {
   }
 
  private:
+  void make_rank(int rank) {
+    must(aclrtSetDevice(rank), "aclrtSetDevice");
+    auto& made = ranks_[static_cast<std::size_t>(rank)];
+    made = std::make_unique<Rank>(rank, mode_);
+    must(aclrtCreateStream(&made->stream), "aclrtCreateStream");
+  }
+
   template <class PhaseOne, class PhaseTwo>
   void launch(Rank& r, int rank, PhaseOne&& phase_one, PhaseTwo phase_two) {
     must(aclrtSetDevice(rank), "aclrtSetDevice");
@@ -136,13 +146,16 @@ class MoeyardLane final : public Lane {
   }
 
   const Mode mode_;
-  HcclComm comms_[kRanks];
+  HcclComm comms_[kRanks] = {};
   char name_[128] = {};
-  std::vector<std::unique_ptr<Rank>> ranks_;
+  std::vector<std::unique_ptr<Rank>> ranks_{kRanks};
 };
 
 }  // namespace
 
 std::unique_ptr<Lane> moeyard_lane(const Mode& mode) { return std::make_unique<MoeyardLane>(mode); }
+std::unique_ptr<Lane> moeyard_process_lane(int rank, const HcclRootInfo& info) {
+  return std::make_unique<MoeyardLane>(rank, info);
+}
 
 }  // namespace bench::dispatch

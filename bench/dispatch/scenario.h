@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "acl/acl.h"
+#include "hccl/hccl.h"
 
 namespace bench::dispatch {
 
@@ -61,6 +62,8 @@ class Lane {
   virtual const std::byte* rows(int rank) const = 0;
 };
 std::unique_ptr<Lane> moeyard_lane(const Mode& mode = {});
+// The same where every rank is a process: this one's rank, found by the root info. Only its own part works.
+std::unique_ptr<Lane> moeyard_process_lane(int rank, const HcclRootInfo& info);
 std::unique_ptr<Lane>
 streaming_copy_lane();  // the limit: rows copied to the same places past the caches; rows read, sums written
 std::unique_ptr<Lane> memcpy_lane();
