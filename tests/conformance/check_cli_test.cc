@@ -86,10 +86,12 @@ TEST_F(Check, FindsOutputDtypesThatWereLeftOut) {
 TEST_F(Check, TooSmallBuffer) {
   json call = dispatch();
   call["environment"]["HCCL_BUFFSIZE"] = "64";
-  expect_refusal(
-      call, "A3",
-      "HCCL_BUFFSIZE is 64 MB but must be at least 130 MB for 64 tokens per rank, K 8, H 7168 and 16 ranks; "
-      "set it before the communicator is made");
+  expect_refusal(call, "A3",
+                 "HCCL_BUFFSIZE is 64 MB but must be at least 130 MB for 64 tokens per rank, K 8, H 7168 and "
+                 "16 ranks, by "
+                 "2 * (L * BS * W * Align512(Align32(2 * H) + 64) + (K + sharedExpertNum) * BS * Align512(2 "
+                 "* H)) bytes; "
+                 "set it before the communicator is made");
 }
 
 TEST_F(Check, AbsentWeightsOnA2) {

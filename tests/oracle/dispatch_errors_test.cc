@@ -362,7 +362,8 @@ TEST(DispatchErrors, HierarchyOnA3) {
   Call good = hierarchy();
   EXPECT_EQ(plan_only(static_cast<DispatchParams&>(good)),
             kTiling);  // the communicator has the default of 200 MB
-  EXPECT_THAT(recent_message(), testing::HasSubstr("HCCL_BUFFSIZE is 200 MB"));
+  EXPECT_THAT(recent_message(), testing::AllOf(testing::HasSubstr("HCCL_BUFFSIZE is 200 MB"),
+                                               testing::HasSubstr("by moeExpertNum * BS * (2 * H")));
   const Refusal<Call> table[] = {
       {"shared experts", kTiling, "sharedExpertRankNum is 1", [](Call& c) { c.shared = c.shared_ranks = 1; }},
       {"different BS", kTiling, "globalBs is 64",
