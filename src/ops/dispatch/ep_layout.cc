@@ -63,7 +63,8 @@ EpLayout::EpLayout(const EpAttributes& a, std::int64_t ranks, std::int64_t share
 std::int64_t EpLayout::capacity(std::int64_t rank, std::int64_t tokens, std::int64_t topk,
                                 std::int64_t global_bs) const {
   // globalBs may be anything: beyond what any memory holds, more makes no difference.
-  const std::int64_t all_tokens = std::min(global_bs != 0 ? global_bs : tokens * ranks_, kMostTokens);
+  const std::int64_t all_tokens =
+      std::clamp<std::int64_t>(global_bs != 0 ? global_bs : tokens * ranks_, 0, kMostTokens);
   if (rank >= shared_ranks_) return std::min(all_tokens * std::min(local_moe_experts_, topk), kMostRows);
   return all_tokens / std::max<std::int64_t>(ranks_, 1) * ((ranks_ + replicas_ - 1) / replicas_);
 }
