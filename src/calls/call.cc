@@ -403,8 +403,9 @@ Result<Recorded> read_recorded_call(const std::filesystem::path& path) {
   if (recorded == object.end())
     return bad_input("{} describes a call that was not recorded; MOEYARD_DUMP records calls.", path.string());
   auto calls = MOEYARD_TRY(parse_calls(object, path));
-  return Recorded{std::move(calls.front()),
-                  MOEYARD_TRY(read_outcome(*recorded, Place{path.string(), "recorded"}))};
+  // By itself: GCC forgets members that are made already when one behind them leaves the function.
+  Outcome outcome = MOEYARD_TRY(read_outcome(*recorded, Place{path.string(), "recorded"}));
+  return Recorded{std::move(calls.front()), std::move(outcome)};
 }
 
 std::string text_of(const TensorSpec& tensor) {
