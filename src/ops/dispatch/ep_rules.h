@@ -236,8 +236,8 @@ bool can_be_sized(const A& a) {
   return in_range(a.ep_world_size, 1, kMost) && in_range(a.ep_rank_id, 0, a.ep_world_size - 1) &&
          in_range(a.shared_expert_rank_num, 0, a.ep_world_size - 1) &&
          in_range(a.moe_expert_num, 1, kMaxInt32) && in_range(a.shared_expert_num, 0, kMaxInt32) &&
-         a.global_bs >= 0 && a.expert_ids.rank == 2 && in_range(a.hidden(), 0, INT64_C(1) << 48) &&
-         slots_can_be_numbered(a);
+         a.global_bs >= 0 && a.expert_ids.rank == 2 && a.bs() >= 0 && a.topk() >= 0 &&
+         in_range(a.hidden(), 0, INT64_C(1) << 48) && slots_can_be_numbered(a);
 }
 
 // Those that know the tensors' shapes.
