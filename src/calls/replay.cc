@@ -236,6 +236,8 @@ std::string why_not_alone(const Recorded& recorded) {
   if (!recorded.outcome.code) return "it had not ended when the program did";
   if (contract_of(*recorded.call.function).about().family == "afd")
     return "its tensors hold addresses and windows of the program that was recorded";
+  if (contract_of(*recorded.call.function).about().name.ends_with("Teardown"))
+    return "it completes what the other half began in the communicator that was recorded";
   const auto items = items_of(recorded);
   for (const Item& item : items) {
     const auto shared = std::ranges::find(items, item.tensor->same_as, &Item::name);
@@ -245,6 +247,13 @@ std::string why_not_alone(const Recorded& recorded) {
                          shared->name, item.name);
   }
   return {};
+}
+
+// Ranks that were refused calls, or made some alone, have recorded other numbers of them.
+std::string why_not_together(const Recorded& first, const Recorded& other) {
+  if (first.call.function == other.call.function) return {};
+  return fmt::format("ranks of its group recorded different calls under its number, {} and {}",
+                     first.call.function->name, other.call.function->name);
 }
 
 // The communicators of a set: ranks by the place of their call in it.
@@ -405,8 +414,10 @@ std::vector<std::vector<std::size_t>> sets_of(const std::vector<Recorded>& calls
 Result<std::vector<Comparison>> replay(const std::vector<Recorded>& calls,
                                        const std::vector<std::size_t>& set) {
   std::string skipped;
-  for (const std::size_t i : set)
+  for (const std::size_t i : set) {
     if (skipped.empty()) skipped = why_not_alone(calls[i]);
+    if (skipped.empty()) skipped = why_not_together(calls[set.front()], calls[i]);
+  }
   const auto groups = MOEYARD_TRY(groups_of(calls, set, skipped));
   std::vector<Comparison> made;
   if (!skipped.empty()) {

@@ -150,12 +150,13 @@ TEST_F(Replay, AFolderIsUsedOnce) {
 TEST_F(Replay, RandomCallsGiveTheSameBitsAgain) {
   const fs::path dumps = folder->path() / "random";
   const Outcome program = moeyard::test::run_program(
-      MOEYARD_RANDOM_CALLS, {}, "MOEYARD_TEST_CALLS=40 MOEYARD_DUMP=" + dumps.string() + "/%p");
+      MOEYARD_RANDOM_CALLS, {},
+      "GTEST_FILTER=-*OfHalves MOEYARD_TEST_CALLS=40 MOEYARD_DUMP=" + dumps.string() + "/%p");
   ASSERT_EQ(program.code, 0) << program.text;
   const Outcome outcome = run({"replay", dumps.string()});
   EXPECT_EQ(outcome.code, 0) << outcome.text;
   EXPECT_THAT(outcome.last_line(), HasSubstr(" calls the same, 0 differ, ")) << outcome.text;
-  // Only random calls whose outputs lie in each other are left out.
+  // Halves are made by some ranks alone, whose numbers of calls then differ. Only random calls whose outputs lie in each other are left out.
   for (std::size_t at = 0; (at = outcome.text.find("  skipped", at)) != std::string::npos; ++at)
     EXPECT_THAT(outcome.text.substr(at, 400), HasSubstr("lie in the same memory"));
 }
