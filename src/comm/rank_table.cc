@@ -124,8 +124,8 @@ class Reader {
       const int rank =
           *MOEYARD_TRY(integer(device, "a device of " + where, "rank_id", true, 0, kMostRanks - 1));
       const std::string of_rank = fmt::format("rank_id {} ({})", rank, where);
-      RankTable::Rank entry{
-          id, host_ip, *MOEYARD_TRY(integer(device, of_rank, "device_id", true, 0, 1 << 16)), 0, {}};
+      const int device_id = *MOEYARD_TRY(integer(device, of_rank, "device_id", true, 0, 1 << 16));
+      RankTable::Rank entry{id, host_ip, device_id, 0, {}};
       entry.device_ip = MOEYARD_TRY(address(device, of_rank, "device_ip"));
       if (entry.device_ip.empty() && among_several && version == "1.0")
         return wrong(fmt::format("{} has no device_ip, which tables of several servers need", of_rank));

@@ -168,7 +168,8 @@ std::vector<float> Matrix::widened() const {
 Result<MoeLayer> load_layer(const std::filesystem::path& directory, std::int64_t layer,
                             const Progress& progress) {
   const LayerConfig config = MOEYARD_TRY(read_layer_config(directory, layer));
-  MoeLayer read{config, MOEYARD_TRY(Checkpoint::open(directory)), false, {}, {}, {}, {}, {}};
+  auto checkpoint = MOEYARD_TRY(Checkpoint::open(directory));
+  MoeLayer read{config, std::move(checkpoint), false, {}, {}, {}, {}, {}};
   MOEYARD_TRY(LayerReader(read, progress).read());
   return read;
 }
