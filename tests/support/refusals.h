@@ -25,7 +25,10 @@ void expect_refusal(Call& call, int code, const std::string& message) {
   std::uint64_t size = 77;
   aclOpExecutor* executor = nullptr;
   EXPECT_EQ(call.phase_one(&size, &executor), code) << recent_message();
-  EXPECT_THAT(recent_message(), testing::HasSubstr(message));
+  // The first word after the text code is the C function.
+  const std::string said = recent_message();
+  EXPECT_THAT(said, testing::MatchesRegex("\\[E[A-Z][0-9]{4}\\] aclnn[A-Za-z0-9]+: .*"));
+  EXPECT_THAT(said, testing::HasSubstr(message));
   EXPECT_EQ(size, 77u);
   EXPECT_EQ(executor, nullptr);
 }

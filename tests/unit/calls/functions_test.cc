@@ -6,7 +6,9 @@
 
 #include <filesystem>
 #include <set>
+#include <vector>
 
+#include "acl/acl_rt.h"
 #include "calls/codes.h"
 #include "calls/explain.h"
 #include "contract/survey.h"
@@ -16,6 +18,7 @@ namespace {
 
 using testing::AnyOf;
 using testing::HasSubstr;
+using testing::StartsWith;
 
 TEST(Functions, EveryContractHasAFunctionAndEveryFunctionAContract) {
   std::set<const contract::Contract*> reached;
@@ -26,6 +29,19 @@ TEST(Functions, EveryContractHasAFunctionAndEveryFunctionAContract) {
     reached.insert(&contract);
   }
   EXPECT_EQ(reached.size(), contract::all().size());
+}
+
+// An adapter of an older version must not speak in another's name.
+TEST(Functions, RefusalsNameTheFunctionThatWasCalled) {
+  for (const Function& function : functions()) {
+    const std::vector<Argument> nothing(function.parameters.size());
+    std::uint64_t size = 0;
+    aclOpExecutor* executor = nullptr;
+    EXPECT_NE(function.plan(nothing.data(), &size, &executor), 0) << function.name;
+    EXPECT_THAT(aclGetRecentErrMsg(), StartsWith("[EZ1001] " + std::string(function.name) + ": "));
+    EXPECT_NE(function.run(nullptr, 0, nullptr, nullptr), 0) << function.name;
+    EXPECT_THAT(aclGetRecentErrMsg(), HasSubstr("] " + std::string(function.name) + ": "));
+  }
 }
 
 // Dumps are recorded by the contract's parameters and replayed by the function's.
