@@ -17,7 +17,8 @@ extern "C" {
  *   permuteTokensOut  out  as tokens (rows kept, ...)
  *   sortedIndicesOut  out  INT32 (T * K)    slot -> row, also of rows that were cut off
  *
- * Empty tensors: success, nothing is written. K <= 512, T * K < 16777215.
+ * Empty tensors: success, nothing is written. K <= 512, T * K < 16777215. On 950, indices of INT8 tokens must be in [0, 10240): an
+ * error while running (507015).
  * Errors: 161001 a tensor is null; 161002 a dtype (950: paddedMode); 561002 any other rule.
  * Source: CANN's document of aclnnMoeTokenPermute. */
 aclnnStatus aclnnMoeTokenPermuteGetWorkspaceSize(const aclTensor* tokens, const aclTensor* indices,

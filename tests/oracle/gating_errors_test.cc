@@ -66,6 +66,18 @@ const Refusal<TopKCall> kTopKTable[] = {
      [](auto& c) {
        c.out = of<F16>({3, 8});
      }},
+    {"dtype of an x without tokens", 161002, "x is INT32[0,8] but must be FP32, FP16 or BF16",
+     [](auto& c) {
+       c.x = of<std::int32_t>({0, 8}), c.y = of<float>({0, 2}), c.ids = of<std::int32_t>({0, 2});
+     }},
+    {"dtype of a yOut without elements", 161002, "yOut is FP16[0,2]",
+     [](auto& c) {
+       c.x = of<float>({0, 8}), c.y = of<F16>({0, 2}), c.ids = of<std::int32_t>({0, 2});
+     }},
+    {"dtype of an outOut without elements", 161002, "outOut is BF16[0,8] but must be FP32",
+     [](auto& c) {
+       c.out = of<B16>({0, 8});
+     }},
     {"x rank", 561002, "x is FP32[3,2,4] but must have shape (T, E)",
      [](auto& c) {
        c.x = of<float>({3, 2, 4});

@@ -432,6 +432,19 @@ TEST(TokenPermuteProducts, FollowTheProduct) {
   padded.padded = true;
   expect_refusal(padded, 161002, "paddedMode is 1");
   EXPECT_EQ((Call<std::int8_t, std::int32_t, float>(c, random).run(device)), 0) << recent_message();
+  c.ids = {10239};
+  EXPECT_EQ((Call<std::int8_t, std::int64_t, float>(c, random).run(device)), 0) << recent_message();
+  for (const std::int32_t id : {10240, -1}) {
+    c.ids = {id};
+    EXPECT_EQ(ExampleCall(c, random).run(device), 0) << recent_message();
+    Call<std::int8_t, std::int64_t, float> call(c, random);
+    EXPECT_EQ(call.run(device), 507015);
+    EXPECT_THAT(recent_message(),
+                testing::HasSubstr("aclnnMoeTokenPermute: the expert of token 0, slot 0 in indices is " +
+                                   std::to_string(id) + " but must be in [0, 10240)"));
+    EXPECT_EQ(call.out->values<std::int8_t>(), std::vector<std::int8_t>{sentinel<std::int8_t>()});
+  }
+  c.ids = {0};
   c.op = Op::v2;
   ExampleCall quantised(c, random);
   quantised.quant_mode = 2;

@@ -149,6 +149,21 @@ constexpr Rule kRulesWithEp[] = {
 
 constexpr Codes kCodes{.shape = ACLNN_ERR_INNER_TILING_ERROR, .rule = ACLNN_ERR_INNER_TILING_ERROR};
 
+// The 950 counts experts of INT8 tokens in a table of this size.
+constexpr std::int32_t kInt8Experts = 10240;
+
+Status check_ids_of_int8(const char* function, const A& args, const std::int32_t* ids) {
+  if (product() != Product::a950 || args.tokens.dtype != ACL_INT8) return {};
+  for (std::int64_t slot = 0; slot < args.slots(); ++slot)
+    if (ids[slot] < 0 || ids[slot] >= kInt8Experts)
+      return wrong_data(
+          function,
+          "the expert of token {}, slot {} in indices is {} but must be in [0, {}), as tokens is INT8 "
+          "on 950; renumber the experts, or cast tokens to FP16",
+          slot / args.topk(), slot % args.topk(), ids[slot], kInt8Experts);
+  return {};
+}
+
 void copy_rows(const A& args, const Matrix& tokens, const std::int32_t* row_of_slot, const Matrix& rows) {
   const RowScatter scatter(rows);
   const std::int64_t topk = args.topk(), first = args.window().begin;
@@ -231,12 +246,14 @@ Result<SlotCopyPlan> SlotCopy::plan(const char* /*function*/, const Args& args) 
 Status SlotCopy::run(const executor::Run& run, const Args& args, const Plan& plan) {
   if (args.empty()) return {};
   std::byte* workspace = run.workspace;
+  const std::int32_t* ids = plan.indices.load(args.indices, workspace);
+  MOEYARD_TRY(check_ids_of_int8(run.function, args, ids));
   const Matrix tokens = plan.tokens.load(args.tokens, workspace),
                probs = plan.probs.load(args.probs, workspace);
   const Matrix rows = plan.permute_tokens.at(args.permute_tokens, workspace);
   const Matrix row_probs = plan.permute_probs.at(args.permute_probs, workspace);
   std::int32_t* row_of_slot = plan.sorted_indices.at(args.sorted_indices, workspace).row_as<std::int32_t>(0);
-  plan.order.sort(plan.indices.load(args.indices, workspace), workspace);
+  plan.order.sort(ids, workspace);
   std::copy_n(plan.order.row_of_slot(workspace), args.slots(), row_of_slot);
   if (plan.quantised) {
     plan.quantised->scatter({.dtype = args.tokens.dtype,
