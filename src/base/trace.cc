@@ -5,6 +5,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
@@ -44,6 +45,19 @@ struct Trace {
 Trace& trace() {
   static auto* made = new Trace;
   return *made;
+}
+
+// -1: this process is no rank.
+std::atomic<int> rank_of_process{-1};
+
+std::string file_name() {
+  const std::string& wanted = settings().trace;
+  std::string name = for_this_process(wanted);
+  const int rank = rank_of_process;
+  if (rank < 0 || name != wanted) return name;
+  const std::size_t dot = name.find_last_of("./");
+  const bool has_ending = dot != std::string::npos && name[dot] == '.';
+  return name.insert(has_ending ? dot : name.size(), fmt::format(".rank{}", rank));
 }
 
 std::int64_t now_ns() {
@@ -127,9 +141,11 @@ void name_trace_thread(const std::string& name) {
   mine.name = name;
 }
 
+void name_trace_of_rank(int rank) { rank_of_process = rank; }
+
 void write_trace() {
   if (!tracing()) return;
-  const std::string name = for_this_process(settings().trace);
+  const std::string name = file_name();
   std::FILE* file = std::fopen(name.c_str(), "w");
   if (file == nullptr) {
     log_error("MOEYARD_TRACE={}: the file cannot be written", name);

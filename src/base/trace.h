@@ -51,6 +51,10 @@ void name_trace_thread(const std::string& name);
 // The name of a file or folder with the process's number for %p, for programs of several.
 std::string for_this_process(std::string name);
 
+// For processes that are ranks and were given one MOEYARD_TRACE: unless its name has %p, this one's file is NAME.rank3.json
+// for NAME.json.
+void name_trace_of_rank(int rank);
+
 // Writes what has been recorded so far; at the end of the process it happens by itself.
 void write_trace();
 

@@ -28,12 +28,13 @@ struct Seat {
   }
 };
 
-Status set_up(const Job& job, int r, Communicator communicator, LoadProgress& loaded, Seat& seat) {
-  seat.rank = MOEYARD_TRY(Rank::make(r, job.ranks, std::move(communicator)));
+Status set_up(const Job& job, int r, int device, Communicator communicator,
+              const std::function<void()>& loaded, Seat& seat) {
+  seat.rank = MOEYARD_TRY(Rank::make(r, job.ranks, device, std::move(communicator)));
   if (r < job.first_expert_rank())
     seat.attention = MOEYARD_TRY(AttentionWorker::make(job, *seat.rank));
   else
-    seat.ffn = MOEYARD_TRY(FfnWorker::make(job, *seat.rank, std::ref(loaded)));
+    seat.ffn = MOEYARD_TRY(FfnWorker::make(job, *seat.rank, loaded));
   return {};
 }
 
@@ -139,8 +140,9 @@ Result<LayerRun> run_disaggregated(const Job& job, int repeat, const Progress& p
   auto communicators = MOEYARD_TRY(make_communicators(job.ranks));
   std::vector<Seat> seats(job.ranks);
   LoadProgress loaded(job, progress);
-  MOEYARD_TRY(each_rank(
-      job.ranks, [&](int r) { return set_up(job, r, std::move(communicators[r]), loaded, seats[r]); }));
+  MOEYARD_TRY(each_rank(job.ranks, [&](int r) {
+    return set_up(job, r, r, std::move(communicators[r]), std::ref(loaded), seats[r]);
+  }));
   run.load_ms = ms_between(begin, Clock::now());
   for (int i = 0; i < repeat; ++i) {
     progress("running the layer, pass", i + 1, repeat);

@@ -44,7 +44,7 @@ Result<LayerRun> run_expert_parallel(const Job& job, int repeat, const Progress&
   std::vector<Seat> seats(job.ranks);
   LoadProgress loaded(job, progress);
   MOEYARD_TRY(each_rank(job.ranks, [&](int r) {
-    return set_up(job, r, std::move(communicators[r]), std::ref(loaded), seats[r]);
+    return set_up(job, r, r, std::move(communicators[r]), std::ref(loaded), seats[r]);
   }));
   run.load_ms = ms_between(begin, Clock::now());
   for (int i = 0; i < repeat; ++i) {

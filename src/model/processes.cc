@@ -12,7 +12,10 @@
 #include <csignal>
 #include <cstdio>
 #include <cstring>
+#include <optional>
 
+#include "base/trace.h"
+#include "model/part.h"
 #include "model/seat.h"
 
 namespace moeyard::model {
@@ -49,120 +52,87 @@ class SharedArray {
 struct Meeting {
   std::atomic<int> has_root_info;
   HcclRootInfo root_info;
-  std::atomic<std::int64_t> loaded;   // expert instances
-  std::atomic<int> passes;            // begun, of rank 0
-  std::atomic<std::int64_t> load_ns;  // of the slowest rank
+  std::atomic<std::int64_t> loaded;  // expert instances
+  std::atomic<int> passes;           // begun, of rank 0
 };
 struct RankEnding {
   int code;
   std::int64_t failed_at;  // steady clock, in ns
   char message[4096];
 };
-struct TimedPass {
-  std::int64_t began, ended;  // steady clock, in ns
-  PhaseTimes ms;
-};
 
-std::int64_t ns_of(Clock::time_point at) {
-  return std::chrono::duration_cast<std::chrono::nanoseconds>(at.time_since_epoch()).count();
+std::int64_t ns_of(Clock::duration time) {
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(time).count();
 }
 
 struct Shared {
   SharedArray<Meeting> meeting;
-  SharedArray<RankEnding> endings;  // by rank
-  SharedArray<TimedPass> passes;    // [repeat, ranks]
-  SharedArray<std::uint16_t> output;
-  SharedArray<std::int32_t> experts;
-  SharedArray<float> weights, scores;
-  SharedArray<std::int64_t> rows;
+  SharedArray<RankEnding> endings;              // by rank
+  std::vector<SharedArray<std::byte>> records;  // by rank
 
   static Result<Shared> make(const Job& job, int repeat) {
-    const LayerRun sizes = LayerRun::of(job);
-    const auto ranks = static_cast<std::size_t>(job.ranks);
     Shared made;
     made.meeting = MOEYARD_TRY(SharedArray<Meeting>::make(1));
-    made.endings = MOEYARD_TRY(SharedArray<RankEnding>::make(ranks));
-    made.passes = MOEYARD_TRY(SharedArray<TimedPass>::make(ranks * static_cast<std::size_t>(repeat)));
-    made.output = MOEYARD_TRY(SharedArray<std::uint16_t>::make(sizes.output.size()));
-    made.experts = MOEYARD_TRY(SharedArray<std::int32_t>::make(sizes.experts.size()));
-    made.weights = MOEYARD_TRY(SharedArray<float>::make(sizes.weights.size()));
-    made.scores = MOEYARD_TRY(SharedArray<float>::make(sizes.scores.size()));
-    made.rows = MOEYARD_TRY(SharedArray<std::int64_t>::make(sizes.rows.size()));
+    made.endings = MOEYARD_TRY(SharedArray<RankEnding>::make(static_cast<std::size_t>(job.ranks)));
+    for (int r = 0; r < job.ranks; ++r)
+      made.records.push_back(
+          MOEYARD_TRY(SharedArray<std::byte>::make(static_cast<std::size_t>(record_bytes(job, r, repeat)))));
     return made;
   }
 };
 
 // ---- In the process of a rank ----
 
-Result<Communicator> join(const Job& job, int r, Meeting& meeting) {
-  MOEYARD_TRY(checked(aclrtSetDevice(r), "aclrtSetDevice"));
+Status exchange(Meeting& meeting, int r, HcclRootInfo& info) {
   if (r == 0) {
-    MOEYARD_TRY(checked(HcclGetRootInfo(&meeting.root_info), "HcclGetRootInfo"));
+    meeting.root_info = info;
     meeting.has_root_info = 1;
   }
   while (meeting.has_root_info == 0) std::this_thread::sleep_for(std::chrono::milliseconds(1));
-  HcclComm made = nullptr;
-  MOEYARD_TRY(checked(HcclCommInitRootInfo(static_cast<std::uint32_t>(job.ranks), &meeting.root_info,
-                                           static_cast<std::uint32_t>(r), &made),
-                      "HcclCommInitRootInfo"));
-  return Communicator(made);
+  info = meeting.root_info;
+  return {};
 }
 
-template <class T>
-void hand_over(const Job& job, int r, const std::vector<T>& mine, const SharedArray<T>& all) {
-  if (mine.empty()) return;
-  const auto width = static_cast<std::int64_t>(mine.size()) / job.tokens.count;
-  std::copy_n(mine.begin() + job.first_token(r) * width, job.tokens_of(r) * width,
-              all.values().begin() + job.first_token(r) * width);
-}
-
-Status run_rank(const Job& job, int r, int repeat, const Shared& shared, Seat& seat) {
+Status run_rank(const Job& job, int r, int repeat, const Shared& shared, std::optional<World>& world,
+                Part& part) {
   const auto begin = Clock::now();
   Meeting& meeting = shared.meeting[0];
-  auto communicator = MOEYARD_TRY(join(job, r, meeting));
-  MOEYARD_TRY(set_up(
-      job, r, std::move(communicator), [&] { ++meeting.loaded; }, seat));
-  MOEYARD_TRY(seat.rank->meet());
-  MOEYARD_TRY(seat.rank->synchronize());
-  if (r == 0) meeting.load_ns = ns_of(Clock::now()) - ns_of(begin);
-  for (int i = 0; i < repeat; ++i) {
+  world = MOEYARD_TRY(World::join({r, job.ranks, /*device*/ r},
+                                  [&](HcclRootInfo& info) { return exchange(meeting, r, info); }));
+  MOEYARD_TRY(part.set_up(world->place(), MOEYARD_TRY(world->communicator()), [&] { ++meeting.loaded; }));
+  MOEYARD_TRY(world->meet());
+  Record record = Record::of(job, repeat);
+  record.load_ns = ns_of(Clock::now() - begin);
+  const auto began = [&] {
     if (r == 0) ++meeting.passes;
-    MOEYARD_TRY(pass(job, seat));
-    TimedPass& timed = shared.passes[static_cast<std::size_t>(i * job.ranks + r)];
-    timed.began = ns_of(seat.began);
-    timed.ended = ns_of(seat.ended);
-    MOEYARD_TRY(seat.rank->add_times(timed.ms));
-    MOEYARD_TRY(seat.rank->meet());  // as passes begin together
-    MOEYARD_TRY(seat.rank->synchronize());
-  }
-  LayerRun mine = LayerRun::of(job);
-  MOEYARD_TRY(collect(job, r, seat, mine));
-  hand_over(job, r, mine.output, shared.output);
-  hand_over(job, r, mine.experts, shared.experts);
-  hand_over(job, r, mine.weights, shared.weights);
-  hand_over(job, r, mine.scores, shared.scores);
-  for (std::size_t i = 0; i < mine.rows.size(); ++i)  // those to this rank's experts
-    if (mine.rows[i] != 0) shared.rows[i] = mine.rows[i];
-  return {};
+  };
+  MOEYARD_TRY(run_part(part, *world, began, record));
+  const auto packed = pack_record(job, r, record);
+  std::ranges::copy(packed, shared.records[static_cast<std::size_t>(r)].values().begin());
+  return world->meet();  // nobody leaves while others rely on it
 }
 
 [[noreturn]] void be_rank(const Job& job, int r, int repeat, const Shared& shared) {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
+  name_trace_of_rank(r);
   RankEnding& ending = shared.endings[static_cast<std::size_t>(r)];
   const auto end_with = [&](int code, const char* message) {
     ending.code = code;
-    ending.failed_at = ns_of(Clock::now());
+    ending.failed_at = ns_of(Clock::now().time_since_epoch());
     std::snprintf(ending.message, sizeof ending.message, "%s", message);
   };
   {
-    Seat seat;  // given up after the failure is written down, as peers then fail, too
+    // Given up after the failure is written down, as peers then fail, too.
+    std::optional<World> world;
+    const auto part = make_part(job);
     try {
-      const Status status = run_rank(job, r, repeat, shared, seat);
+      const Status status = run_rank(job, r, repeat, shared, world, *part);
       if (!status.ok()) end_with(status.code(), status.message().c_str());
     } catch (const std::bad_alloc&) {
       end_with(static_cast<int>(Ending::failed), "out of memory");
     }
   }
+  write_trace();
   _exit(ending.code);
 }
 
@@ -233,23 +203,6 @@ class Processes {
   std::vector<Running> running_;
 };
 
-Pass pass_of(const Job& job, std::span<const TimedPass> ranks) {
-  Pass pass{{}, 0};
-  std::int64_t first = ranks[0].began, last = ranks[0].ended;
-  for (const TimedPass& rank : ranks.first(static_cast<std::size_t>(job.ranks))) {
-    pass.ms_of_rank.push_back(rank.ms);
-    first = std::min(first, rank.began);
-    last = std::max(last, rank.ended);
-  }
-  pass.ms = static_cast<double>(last - first) * 1e-6;
-  return pass;
-}
-
-template <class T>
-std::vector<T> copied(const SharedArray<T>& array) {
-  return {array.values().begin(), array.values().end()};
-}
-
 }  // namespace
 
 Result<LayerRun> run_in_processes(const Job& job, int repeat, const Progress& progress) {
@@ -268,16 +221,9 @@ Result<LayerRun> run_in_processes(const Job& job, int repeat, const Progress& pr
     else
       progress("loading expert instances", loaded, job.placement.instances());
   }));
-  LayerRun run = LayerRun::of(job);
-  run.output = copied(shared.output);
-  run.experts = copied(shared.experts);
-  run.weights = copied(shared.weights);
-  run.scores = copied(shared.scores);
-  run.rows = copied(shared.rows);
-  run.load_ms = static_cast<double>(meeting.load_ns) * 1e-6;
-  for (int i = 0; i < repeat; ++i)
-    run.passes.push_back(
-        pass_of(job, shared.passes.values().subspan(static_cast<std::size_t>(i * job.ranks))));
+  std::vector<std::span<const std::byte>> records;
+  for (const auto& record : shared.records) records.push_back(record.values());
+  LayerRun run = join_records(job, repeat, records, /*one_clock*/ true);
   count_reads(job, run);
   return run;
 }

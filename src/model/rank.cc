@@ -5,16 +5,16 @@
 
 namespace moeyard::model {
 
-Result<std::unique_ptr<Rank>> Rank::make(int number, int ranks, Communicator communicator) {
+Result<std::unique_ptr<Rank>> Rank::make(int number, int ranks, int device, Communicator communicator) {
   std::unique_ptr<Rank> rank(new Rank(number, ranks));
   rank->communicator_ = std::move(communicator);
-  MOEYARD_TRY(rank->set_up());
+  MOEYARD_TRY(rank->set_up(device));
   return rank;
 }
 
-Status Rank::set_up() {
+Status Rank::set_up(int device) {
   aclrtContext context = nullptr;
-  MOEYARD_TRY(checked(aclrtCreateContext(&context, number_), "aclrtCreateContext"));
+  MOEYARD_TRY(checked(aclrtCreateContext(&context, device), "aclrtCreateContext"));
   context_.reset(context);
   MOEYARD_TRY(enter());
   aclrtStream stream = nullptr;

@@ -20,12 +20,14 @@ using PhaseTimes = std::array<double, kPhases>;  // in milliseconds, 0 for what 
 // queued work.
 class Rank {
  public:
-  static Result<std::unique_ptr<Rank>> make(int number, int ranks, Communicator communicator);
+  static Result<std::unique_ptr<Rank>> make(int number, int ranks, int device, Communicator communicator);
   ~Rank();
 
   int number() const { return number_; }
   int ranks() const { return ranks_; }
   const char* group() const { return group_.c_str(); }
+  HcclComm communicator() const { return communicator_.get(); }
+  aclrtStream stream() const { return stream_.get(); }
 
   // The rank's context becomes the thread's.
   Status enter() const;
@@ -67,7 +69,7 @@ class Rank {
 
  private:
   Rank(int number, int ranks) : number_(number), ranks_(ranks) {}
-  Status set_up();
+  Status set_up(int device);
   Status record(Phase phase, int end);
   // The stream runs one operator after the other, so that all of them can share one workspace.
   Result<void*> workspace_of(std::int64_t bytes);

@@ -24,9 +24,9 @@ Status count_rows(const Job& job, int r, const Seat& seat, std::vector<std::int6
 
 }  // namespace
 
-Status set_up(const Job& job, int r, Communicator communicator, const std::function<void()>& loaded,
-              Seat& seat) {
-  seat.rank = MOEYARD_TRY(Rank::make(r, job.ranks, std::move(communicator)));
+Status set_up(const Job& job, int r, int device, Communicator communicator,
+              const std::function<void()>& loaded, Seat& seat) {
+  seat.rank = MOEYARD_TRY(Rank::make(r, job.ranks, device, std::move(communicator)));
   seat.gate = MOEYARD_TRY(GateStep::make(job, r));
   seat.dispatch = MOEYARD_TRY(DispatchStep::make(job, r));
   seat.experts = MOEYARD_TRY(ExpertsStep::make(job, r, loaded));

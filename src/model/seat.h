@@ -28,8 +28,8 @@ struct Seat {
 };
 
 // `loaded` is called for each expert instance that is on the device.
-Status set_up(const Job& job, int r, Communicator communicator, const std::function<void()>& loaded,
-              Seat& seat);
+Status set_up(const Job& job, int r, int device, Communicator communicator,
+              const std::function<void()>& loaded, Seat& seat);
 // The layer, once, on one rank.
 Status pass(const Job& job, Seat& seat);
 // Copies rank r's results to their place, and counts the rows that it received.

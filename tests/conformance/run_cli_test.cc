@@ -118,6 +118,25 @@ TEST(Processes, ARankThatFailsIsNamedAndTheOthersEnd) {
   EXPECT_THAT(outcome.text, HasSubstr("rank 3: aclrtSetDevice returned 107001"));
 }
 
+TEST(Processes, EachKeepsItsTrace) {
+  const TemporaryFolder folder;
+  for (const char* name : {"trace.json", "of.ranks/trace", "%p.json"}) {
+    const fs::path trace = folder.path() / name;
+    fs::create_directory(folder.path() / "of.ranks");
+    ASSERT_EQ(run(arguments_of(kLayers[0], {"--processes", "2"}), "MOEYARD_TRACE=" + trace.string()).code, 0);
+  }
+  int found = 0;
+  for (const auto& entry : fs::recursive_directory_iterator(folder.path())) {
+    if (entry.is_directory()) continue;
+    ++found;
+    EXPECT_TRUE(json::accept(contents(entry.path()))) << entry;
+    EXPECT_THAT(contents(entry.path()), HasSubstr("aclnnMoeDistributeDispatchV4")) << entry;
+  }
+  EXPECT_EQ(found, 6);  // of two ranks each
+  for (const char* name : {"trace.rank0.json", "trace.rank1.json", "of.ranks/trace.rank1"})
+    EXPECT_TRUE(fs::exists(folder.path() / name)) << name;
+}
+
 TEST_P(Layers, WorkersOfBothKindsGiveTheSameBits) {
   const TemporaryFolder folder;
   const std::string output = (folder.path() / "out.safetensors").string();

@@ -22,12 +22,14 @@ struct Option {
   std::vector<std::string> choices = {};
   double least = 0, most = 0;                           // of a number; both 0: any
   std::vector<std::string> needed = {}, excluded = {};  // names of other options
+  bool* given = nullptr;                                // becomes true if the option is there
 
   Option& type(std::string_view shown) { return type_name = shown, *this; }
   Option& required() { return is_required = true, *this; }
   Option& one_of(std::vector<std::string> values) { return choices = std::move(values), *this; }
   Option& between(double low, double high) { return least = low, most = high, *this; }
   Option& needs(std::string_view other) { return needed.emplace_back(other), *this; }
+  Option& tells(bool& whether_given) { return given = &whether_given, *this; }
   Option& excludes(std::string_view other) { return excluded.emplace_back(other), *this; }
 };
 

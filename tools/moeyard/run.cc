@@ -9,13 +9,19 @@
 #include <memory>
 
 #include "acl/acl.h"
+#include "base/settings.h"
+#include "base/trace.h"
+#include "hccl/environment.h"
 #include "model/dense.h"
 #include "model/disaggregated.h"
 #include "model/errors.h"
 #include "model/expert_parallel.h"
+#include "model/launched.h"
 #include "model/processes.h"
 #include "model/safetensors.h"
 #include "moeyard/command.h"
+#include "moeyard/launched.h"
+#include "moeyard/meeting_place.h"
 #include "moeyard/run_report.h"
 #include "moeyard/terminal.h"
 
@@ -62,7 +68,10 @@ Status check_share(const char* name, int ranks, const model::Placement& placemen
 }
 
 Status check_ranks(const RunOptions& options, const model::Job& job) {
-  const char* name = options.afd ? "--ffn-workers" : options.processes != 0 ? "--processes" : "--ranks";
+  const char* name = options.afd              ? "--ffn-workers"
+                     : options.processes != 0 ? "--processes"
+                     : options.ranks_given    ? "--ranks"
+                                              : "The number of ranks";
   MOEYARD_TRY(check_share(name, job.expert_ranks(), job.placement));
   if (job.afd) MOEYARD_TRY(model::check_disaggregation(job));
   MOEYARD_TRY(check_balance(options, job.placement));
@@ -177,20 +186,29 @@ Status write_json(const RunReport& report) {
   return {};
 }
 
-Result<Ending> run_layer(const RunOptions& options) {
-  MOEYARD_TRY(check_options(options));
-  const model::Progress progress = progress_line();
-  const auto layer = MOEYARD_TRY(model::load_layer(options.model, options.layer, progress));
-  const auto placement = MOEYARD_TRY(read_placement(options, layer.config));
-  const auto tokens = MOEYARD_TRY(model::read_rows(options.input, options.input_name, layer.config.hidden));
+struct Inputs {
+  model::MoeLayer layer;
+  model::Placement placement;
+  model::Rows tokens;
   std::optional<model::Rows> expected;
-  if (!options.expect.empty()) expected = MOEYARD_TRY(read_expectation(options, tokens));
-  const model::Job job = job_of(options, layer, tokens, placement);
-  MOEYARD_TRY(check_ranks(options, job));
-  const auto run_on_ranks = job.afd                  ? model::run_disaggregated
-                            : options.processes != 0 ? model::run_in_processes
-                                                     : model::run_expert_parallel;
-  const auto run = MOEYARD_TRY(run_on_ranks(job, options.repeat, progress));
+};
+
+Result<Inputs> read_inputs(const RunOptions& options, bool with_expectation,
+                           const model::Progress& progress) {
+  MOEYARD_TRY(check_options(options));
+  Inputs inputs{MOEYARD_TRY(model::load_layer(options.model, options.layer, progress)), {}, {}, {}};
+  inputs.placement = MOEYARD_TRY(read_placement(options, inputs.layer.config));
+  inputs.tokens =
+      MOEYARD_TRY(model::read_rows(options.input, options.input_name, inputs.layer.config.hidden));
+  if (with_expectation && !options.expect.empty())
+    inputs.expected = MOEYARD_TRY(read_expectation(options, inputs.tokens));
+  return inputs;
+}
+
+// Checks what the ranks came up with, and tells it.
+Result<Ending> report_run(const RunOptions& options, const model::Job& job,
+                          const std::optional<model::Rows>& expected, const model::LayerRun& run,
+                          const model::Progress& progress) {
   RunReport report{options, job, run};
   measure(report);
   const std::vector<float> got = widened(job, run);
@@ -204,12 +222,116 @@ Result<Ending> run_layer(const RunOptions& options) {
   return report.passed() ? Ending::pass : Ending::mismatch;
 }
 
+Result<Ending> run_layer(const RunOptions& options) {
+  const model::Progress progress = progress_line();
+  const Inputs inputs = MOEYARD_TRY(read_inputs(options, true, progress));
+  const model::Job job = job_of(options, inputs.layer, inputs.tokens, inputs.placement);
+  MOEYARD_TRY(check_ranks(options, job));
+  const auto run_on_ranks = job.afd                  ? model::run_disaggregated
+                            : options.processes != 0 ? model::run_in_processes
+                                                     : model::run_expert_parallel;
+  const auto run = MOEYARD_TRY(run_on_ranks(job, options.repeat, progress));
+  return report_run(options, job, inputs.expected, run, progress);
+}
+
+// ---- One rank of a run that somebody else has started ----
+
+Result<model::World> join(const Launched& launched) {
+  const model::Place& place = launched.place;
+  // A device per rank of this host; whoever set a number of devices meant it.
+  setenv("MOEYARD_DEVICES", std::to_string(std::clamp(place.device + 1, 16, 1024)).c_str(), /*overwrite*/ 0);
+  if (!launched.rank_table.empty()) return model::World::join(place, launched.rank_table);
+  const auto environment = hccl::read_environment("moeyard run");
+  if (!environment) return bad_input("{}", environment.error().message());
+  const MeetingPlace meeting{launched.host, launched.port, settings().secret, place.ranks};
+  std::unique_ptr<Handout> handout;
+  return model::World::join(place, [&](HcclRootInfo& info) -> Status {
+    const std::span bytes(info.internal);
+    if (place.rank != 0) return receive_handout(meeting, place.rank, environment->connect_timeout, bytes);
+    if (place.ranks > 1) handout = MOEYARD_TRY(Handout::begin(meeting, bytes));
+    return {};
+  });
+}
+
+template <class T>
+Status status_of(const Result<T>& result) {
+  return result ? Status() : result.error();
+}
+
+Result<Ending> run_rank(const RunOptions& options, const Launched& launched) {
+  const bool tells = launched.place.rank == 0;
+  const model::Progress progress =
+      tells ? progress_line() : [](std::string_view, std::int64_t, std::int64_t) {};
+  model::World world = MOEYARD_TRY(join(launched));
+  const auto inputs = read_inputs(options, tells, progress);
+  MOEYARD_TRY(world.agree(status_of(inputs)));
+  const model::Job job = job_of(options, inputs->layer, inputs->tokens, inputs->placement);
+  MOEYARD_TRY(world.agree(check_ranks(options, job)));
+  const model::LayerConfig& config = inputs->layer.config;
+  MOEYARD_TRY(world.compare({{"--layer", config.layer},
+                             {"--repeat", options.repeat},
+                             {"experts per rank:", job.local_instances()},
+                             {"experts per token:", config.topk},
+                             {"hidden size", config.hidden},
+                             {"tokens:", job.tokens.count},
+                             {"--dtype number", static_cast<std::int64_t>(job.type)},
+                             {"--balance number", static_cast<std::int64_t>(job.balance)}}));
+  const auto run = MOEYARD_TRY(model::run_launched(job, world, options.repeat, progress));
+  Result<Ending> ending = Ending::pass;
+  if (tells) ending = report_run(options, job, inputs->expected, run, progress);
+  // All end alike, with a mismatch, too.
+  Status told = status_of(ending);
+  if (ending && *ending != Ending::pass) told = Status(static_cast<int>(*ending), "");
+  MOEYARD_TRY(world.agree(told));
+  return ending;
+}
+
+// The launcher's variables, and what they make of the options.
+Result<std::optional<Launched>> find_launcher(RunOptions& options) {
+  const auto variable = [](const char* name) -> std::optional<std::string> {
+    const char* value = std::getenv(name);
+    return value == nullptr ? std::nullopt : std::optional<std::string>(value);
+  };
+  auto launched = MOEYARD_TRY(read_launched(variable, options.meet_at));
+  if (!launched) {
+    if (!options.meet_at.empty())
+      return bad_input(
+          "--meet-at is for ranks that a launcher has started, and no variable says that one has.");
+    return launched;
+  }
+  if (options.ranks_given || options.processes != 0) {
+    // A script of a Slurm job is rank 0 by its variables, too, but no step.
+    if (launched->variables.starts_with("SLURM") && std::getenv("SLURM_STEP_NODELIST") == nullptr)
+      return std::optional<Launched>();
+    return bad_input(
+        "{} say that this process is rank {} of {} already: leave out --{}, or start it without these "
+        "variables.",
+        launched->variables, launched->place.rank, launched->place.ranks,
+        options.ranks_given ? "ranks" : "processes");
+  }
+  if (options.afd)
+    return bad_input("--afd does not take ranks that a launcher has started ({} are set).",
+                     launched->variables);
+  options.ranks = launched->place.ranks;
+  name_trace_of_rank(launched->place.rank);
+  return launched;
+}
+
 int run(RunOptions options) {
-  if (options.processes != 0) options.ranks = options.processes;
-  const auto ending = run_layer(options);
+  const auto launched = find_launcher(options);
+  Result<Ending> ending = Ending::pass;
+  if (!launched) {
+    ending = launched.error();
+  } else if (*launched) {
+    ending = run_rank(options, **launched);
+  } else {
+    if (options.processes != 0) options.ranks = options.processes;
+    ending = run_layer(options);
+  }
   if (ending) return static_cast<int>(*ending);
   clear_progress_line();
-  fmt::print(stderr, "moeyard run: {}\n", ending.error().message());
+  const std::string& message = ending.error().message();
+  if (!message.empty()) fmt::print(stderr, "moeyard run: {}\n", message);
   return ending.error().code();
 }
 
@@ -222,7 +344,7 @@ void add_options(Command& command, RunOptions& options) {
       .type("FILE")
       .required();
   command.option("--expect", options.expect, "Safetensors file with the output to compare with").type("FILE");
-  command.option("--ranks", options.ranks, "Ranks, as threads of this process");
+  command.option("--ranks", options.ranks, "Ranks, as threads of this process").tells(options.ranks_given);
   command.option("--processes", options.processes, "Ranks, as processes of this host")
       .between(1, 1024)
       .excludes("--ranks");
@@ -235,6 +357,8 @@ void add_options(Command& command, RunOptions& options) {
       .needs("--afd");
   command.option("--micro-batch-tokens", options.micro_batch_tokens, "Tokens of a micro-batch at most")
       .needs("--afd");
+  command.option("--meet-at", options.meet_at, "Where ranks of torchrun or Slurm find rank 0")
+      .type("HOST:PORT");
   command.option("--placement", options.placement, "JSON file with phy2log: the expert of each instance")
       .type("FILE");
   command.option("--balance", options.balance, "What picks the instance of an expert")

@@ -10,6 +10,8 @@ struct RunOptions {
   std::int64_t layer = 0;
   int ranks = 1;
   int processes = 0;
+  bool ranks_given = false;
+  std::string meet_at;  // HOST:PORT of rank 0, for ranks that a launcher has started
   bool afd = false;  // attention workers and FFN workers instead of ranks that are both
   int attention_workers = 2, ffn_workers = 2;
   std::int64_t micro_batches = 3, micro_batch_tokens = 16;
