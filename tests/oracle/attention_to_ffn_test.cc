@@ -32,49 +32,52 @@ SendCall example_call(Workers& workers, std::int32_t session) {
 TEST(AttentionToFfn, GivesTheWindowsOfTheWorkedExample) {
   Workers workers(4);
   const FfnLayout layout{kExample};
-  for (int ffn = 0; ffn < 2; ++ffn) layout.empty(workers[ffn]);
-  for (int s = 0; s < 2; ++s) {
-    workers[2 + s].enter();
-    SendCall call = example_call(workers, s);
-    ASSERT_EQ(call.run(workers[2 + s]), 0) << recent_message();
-  }
+  for (int ffn = 0; ffn < 2; ++ffn) workers.on(ffn, [&](const WorkerRank& rank) { layout.empty(rank); });
+  for (int s = 0; s < 2; ++s)
+    workers.on(2 + s, [&](const WorkerRank& rank) {
+      ASSERT_EQ(example_call(workers, s).run(rank), 0) << recent_message();
+    });
   constexpr std::int32_t kI = kNothingHere;
   const Words want[2][2] = {{{1, 0, 0, 1, 2, kI, 0, 2}, {1, 0, kI, kI, kI, kI, 0, kI}},
                             {{1, 0, kI, kI, kI, 1, kI, kI}, {1, 0, 0, 1, 2, 0, kI, 2}}};
   for (int ffn = 0; ffn < 2; ++ffn)
-    for (int s = 0; s < 2; ++s) {
-      const std::int32_t* d = layout.descriptor(workers[ffn], s, 0);
-      EXPECT_EQ(Words(d, d + 8), want[ffn][s]) << "rank " << ffn << ", session " << s;
-      for (int t = 0; t < 2; ++t)
-        for (int k = 0; k < 3; ++k) {
-          if (want[ffn][s][static_cast<std::size_t>(2 + 3 * t + k)] == kI) continue;
-          F16 first;
-          std::memcpy(&first, layout.slot(workers[ffn], s, 0, t, k), 2);
-          EXPECT_EQ(widen(first), static_cast<float>(2 * s + t + 1));
-        }
-    }
+    workers.on(ffn, [&](const WorkerRank& rank) {
+      for (int s = 0; s < 2; ++s) {
+        const std::int32_t* d = layout.descriptor(rank, s, 0);
+        EXPECT_EQ(Words(d, d + 8), want[ffn][s]) << "rank " << ffn << ", session " << s;
+        for (int t = 0; t < 2; ++t)
+          for (int k = 0; k < 3; ++k) {
+            if (want[ffn][s][static_cast<std::size_t>(2 + 3 * t + k)] == kI) continue;
+            F16 first;
+            std::memcpy(&first, layout.slot(rank, s, 0, t, k), 2);
+            EXPECT_EQ(widen(first), static_cast<float>(2 * s + t + 1));
+          }
+      }
+    });
 }
 
 TEST(AttentionToFfn, ChoosesCopiesBySession) {
   Workers workers(16);
   const Counts counts{.sessions = 11, .micro_batches = 1, .tokens = 1, .slots = 1};
   const FfnLayout layout{counts};
-  for (int ffn = 0; ffn < 5; ++ffn) layout.empty(workers[ffn]);
+  for (int ffn = 0; ffn < 5; ++ffn) workers.on(ffn, [&](const WorkerRank& rank) { layout.empty(rank); });
   const struct {
     std::int32_t session, rank, local;
   } kWant[] = {{0, 2, 4}, {1, 3, 7}, {2, 1, 3}, {3, 2, 5}, {4, 2, 4}, {10, 1, 3}};
   for (const auto& want : kWant) {
-    const std::int64_t own = 5 + want.session;
-    workers[own].enter();
-    SendCall call(workers, counts, 2, 1, 1, 0, Tensor::of<F16>({1, 1, 2}, {F16(1), F16(2)}),
-                  Tensor::of<std::int32_t>({1, 1, 1}, {0}),
-                  Tensor::of<std::int32_t>({1, 1, 9}, {4, 2, 4, 3, 7, 1, 3, 2, 5}));
-    call.from(want.session, 0, 9).sync_flag = 1;
-    ASSERT_EQ(call.run(workers[own]), 0) << recent_message();
-    for (int ffn = 0; ffn < 5; ++ffn) {
-      const std::int32_t* d = layout.descriptor(workers[ffn], want.session, 0);
-      EXPECT_EQ(Words(d, d + 3), ffn == want.rank ? (Words{1, 9, want.local}) : (Words{0, 0, kNothingHere}));
-    }
+    workers.on(5 + want.session, [&](const WorkerRank& rank) {
+      SendCall call(workers, counts, 2, 1, 1, 0, Tensor::of<F16>({1, 1, 2}, {F16(1), F16(2)}),
+                    Tensor::of<std::int32_t>({1, 1, 1}, {0}),
+                    Tensor::of<std::int32_t>({1, 1, 9}, {4, 2, 4, 3, 7, 1, 3, 2, 5}));
+      call.from(want.session, 0, 9).sync_flag = 1;
+      ASSERT_EQ(call.run(rank), 0) << recent_message();
+    });
+    for (int ffn = 0; ffn < 5; ++ffn)
+      workers.on(ffn, [&](const WorkerRank& rank) {
+        const std::int32_t* d = layout.descriptor(rank, want.session, 0);
+        EXPECT_EQ(Words(d, d + 3),
+                  ffn == want.rank ? (Words{1, 9, want.local}) : (Words{0, 0, kNothingHere}));
+      });
   }
 }
 
@@ -82,27 +85,30 @@ TEST(AttentionToFfn, QuantisesTheWorkedExample) {
   Workers workers(2);
   const Counts counts{.sessions = 1, .micro_batches = 1, .tokens = 2, .slots = 2, .slot_bytes = 512};
   const FfnLayout layout{counts};
-  layout.empty(workers[1]);
-  workers[0].enter();
-  std::vector<B16> x;
-  for (const float value : {1.0f, -2.0f, 0.5f, 0.0f, 4.0f, 0.0f, 0.0f, 0.0f, 0.0f, 0.0f})
-    x.emplace_back(value);
-  SendCall call(workers, counts, 5, 1, 1, 2, Tensor::of<B16>({1, 2, 5}, x),
-                Tensor::of<std::int32_t>({1, 2, 1}, {0, 0}),
-                Tensor::of<std::int32_t>({1, 2, 3}, {1, 1, 3, 1, 1, 1}));
-  call.scales = Tensor::of<float>({1, 2, 5}, {1, 1, 1, 1, 1, 0.5f, 1, 2, 1, 1});
-  call.start_rank = 1;
-  ASSERT_EQ(call.run(workers[0]), 0) << recent_message();
-  const std::int32_t* d = layout.descriptor(workers[1], 0, 0);
-  EXPECT_EQ(Words(d, d + 6), (Words{1, 0, 3, 1, 3, 1}));
-  const std::int8_t want[2][2][5] = {{{32, -64, 16, 0, 127}, {16, -64, 32, 0, 127}}, {}};
-  for (int t = 0; t < 2; ++t)
-    for (int k = 0; k < 2; ++k) {
-      const unsigned char* slot = layout.slot(workers[1], 0, 0, t, k);
-      EXPECT_EQ(std::memcmp(slot, want[t][k], 5), 0);
-      const unsigned char scale[2][4] = {{0x04, 0x02, 0x01, 0x3d}, {0, 0, 0, 0}};
-      EXPECT_EQ(std::memcmp(slot + 5, scale[t], 4), 0);
-    }
+  workers.on(1, [&](const WorkerRank& rank) { layout.empty(rank); });
+  workers.on(0, [&](const WorkerRank& rank) {
+    std::vector<B16> x;
+    for (const float value : {1.0f, -2.0f, 0.5f, 0.0f, 4.0f, 0.0f, 0.0f, 0.0f, 0.0f, 0.0f})
+      x.emplace_back(value);
+    SendCall call(workers, counts, 5, 1, 1, 2, Tensor::of<B16>({1, 2, 5}, x),
+                  Tensor::of<std::int32_t>({1, 2, 1}, {0, 0}),
+                  Tensor::of<std::int32_t>({1, 2, 3}, {1, 1, 3, 1, 1, 1}));
+    call.scales = Tensor::of<float>({1, 2, 5}, {1, 1, 1, 1, 1, 0.5f, 1, 2, 1, 1});
+    call.start_rank = 1;
+    ASSERT_EQ(call.run(rank), 0) << recent_message();
+  });
+  workers.on(1, [&](const WorkerRank& rank) {
+    const std::int32_t* d = layout.descriptor(rank, 0, 0);
+    EXPECT_EQ(Words(d, d + 6), (Words{1, 0, 3, 1, 3, 1}));
+    const std::int8_t want[2][2][5] = {{{32, -64, 16, 0, 127}, {16, -64, 32, 0, 127}}, {}};
+    for (int t = 0; t < 2; ++t)
+      for (int k = 0; k < 2; ++k) {
+        const unsigned char* slot = layout.slot(rank, 0, 0, t, k);
+        EXPECT_EQ(std::memcmp(slot, want[t][k], 5), 0);
+        const unsigned char scale[2][4] = {{0x04, 0x02, 0x01, 0x3d}, {0, 0, 0, 0}};
+        EXPECT_EQ(std::memcmp(slot + 5, scale[t], 4), 0);
+      }
+  });
 }
 
 // ---- Against the definition ---------------------------------------------------------------------------------------
@@ -204,6 +210,7 @@ void expect_sent(const RandomSend& c, Workers& workers, std::int64_t own, std::i
       const std::int64_t worker = row[1 + 2 * copy] - c.start_rank;
       used[worker] = true;
       want[worker][2 + t * c.counts.slots + k] = row[2 + 2 * copy];
+      if (!workers.owns(c.start_rank + worker)) continue;
       const auto bytes = slot_reference(c, t, e);
       const unsigned char* slot = layout.slot(workers[c.start_rank + worker], c.session, c.micro_batch, t, k);
       ASSERT_EQ(std::vector<unsigned char>(slot, slot + bytes.size()), bytes)
@@ -212,6 +219,7 @@ void expect_sent(const RandomSend& c, Workers& workers, std::int64_t own, std::i
   for (std::int64_t worker = 0; worker < c.ffn_workers; ++worker) {
     want[worker][0] = used[worker] ? 1 : 0;
     want[worker][1] = used[worker] ? layer : 0;
+    if (!workers.owns(c.start_rank + worker)) continue;
     for (std::int64_t s = 0; s < c.counts.sessions; ++s)
       for (std::int64_t m = 0; m < c.counts.micro_batches; ++m) {
         const std::int32_t* d = layout.descriptor(workers[c.start_rank + worker], s, m);
@@ -220,6 +228,7 @@ void expect_sent(const RandomSend& c, Workers& workers, std::int64_t own, std::i
         ASSERT_EQ(Words(d, d + layout.words()), s == c.session && m == c.micro_batch ? want[worker] : empty);
       }
   }
+  if (!workers.owns(own)) return;
   const AttentionLayout attention{c.counts};
   for (std::int64_t m = 0; m < c.counts.micro_batches; ++m)
     for (std::int64_t t = 0; t < c.counts.tokens; ++t)
@@ -236,23 +245,27 @@ TEST(AttentionToFfn, MatchesItsDefinition) {
     Workers workers(static_cast<int>(c.counts.sessions + c.ffn_workers));
     const FfnLayout layout{c.counts};
     for (std::int64_t worker = 0; worker < c.ffn_workers; ++worker)
-      layout.empty(workers[c.start_rank + worker]);
+      if (workers.owns(c.start_rank + worker)) layout.empty(workers[c.start_rank + worker]);
+    meet_processes();
     const std::int64_t own = c.session + (c.start_rank == 0 ? c.ffn_workers : 0);
-    workers[own].enter();
-    const auto any_layout = [&] { return static_cast<Layout>(random() % 4); };
-    std::vector<B16> x;
-    for (const float value : c.x) x.emplace_back(value);
-    SendCall call(workers, c.counts, c.hidden, c.topk, c.experts, c.quant_mode,
-                  Tensor::of<B16>({1, c.counts.tokens, c.hidden}, x, any_layout()),
-                  Tensor::of<std::int32_t>({1, c.counts.tokens, c.topk}, c.ids, any_layout()),
-                  Tensor::of<std::int32_t>({1, c.experts + c.shared, c.columns}, c.table, any_layout()));
-    if (!c.scales.empty())
-      call.scales = Tensor::of<float>({1, c.experts + c.shared, c.hidden}, c.scales, any_layout());
-    if (!c.mask.empty()) call.mask = Tensor::of<std::uint8_t>({1, c.counts.tokens}, c.mask, any_layout());
-    call.from(c.session, c.micro_batch, round).start_rank = c.start_rank;
-    call.sync_flag = static_cast<std::int64_t>(random() % 2);
-    ASSERT_EQ(call.run(workers[own]), 0) << recent_message();
-    expect_sent(c, workers, own, call.sync_flag, round);
+    const auto sync_flag = static_cast<std::int64_t>(random() % 2);
+    std::mt19937 layouts(random());
+    workers.on(own, [&](const WorkerRank& rank) {
+      const auto any_layout = [&] { return static_cast<Layout>(layouts() % 4); };
+      std::vector<B16> x;
+      for (const float value : c.x) x.emplace_back(value);
+      SendCall call(workers, c.counts, c.hidden, c.topk, c.experts, c.quant_mode,
+                    Tensor::of<B16>({1, c.counts.tokens, c.hidden}, x, any_layout()),
+                    Tensor::of<std::int32_t>({1, c.counts.tokens, c.topk}, c.ids, any_layout()),
+                    Tensor::of<std::int32_t>({1, c.experts + c.shared, c.columns}, c.table, any_layout()));
+      if (!c.scales.empty())
+        call.scales = Tensor::of<float>({1, c.experts + c.shared, c.hidden}, c.scales, any_layout());
+      if (!c.mask.empty()) call.mask = Tensor::of<std::uint8_t>({1, c.counts.tokens}, c.mask, any_layout());
+      call.from(c.session, c.micro_batch, round).start_rank = c.start_rank;
+      call.sync_flag = sync_flag;
+      ASSERT_EQ(call.run(rank), 0) << recent_message();
+    });
+    expect_sent(c, workers, own, sync_flag, round);
     if (HasFailure()) return;
   }
 }
@@ -262,45 +275,57 @@ TEST(AttentionToFfn, MatchesItsDefinition) {
 TEST(AttentionToFfn, WaitsUntilTheLastTokensAreTaken) {
   Workers workers(4);
   const FfnLayout layout{kExample};
-  for (int ffn = 0; ffn < 2; ++ffn) layout.empty(workers[ffn]);
-  std::int32_t* flag = layout.descriptor(workers[1], 0, 0);
-  store_word(flag, 1);
-  workers[2].enter();
-  SendCall call = example_call(workers, 0);
-  call.layer.set(Words{3});
-  const Launched launched = call.launch(workers[2]);
-  ASSERT_EQ(launched.code, 0) << recent_message();
-  EXPECT_EQ(aclrtSynchronizeStreamWithTimeout(workers[2].stream, 30), 507046);
-  EXPECT_EQ(load_word(layout.descriptor(workers[0], 0, 0)),
-            0);  // written to nobody before there is room everywhere
-  EXPECT_EQ(layout.descriptor(workers[0], 0, 0)[2], kNothingHere);
-  store_word(flag, 0);
-  EXPECT_EQ(workers[2].synchronize(), 0) << recent_message();
-  EXPECT_EQ(layout.descriptor(workers[1], 0, 0)[1], 3);
+  const auto descriptor = [&](const WorkerRank& rank) { return layout.descriptor(rank, 0, 0); };
+  for (int ffn = 0; ffn < 2; ++ffn)
+    workers.on(ffn, [&](const WorkerRank& rank) {
+      layout.empty(rank);
+      if (ffn == 1) store_word(descriptor(rank), 1);
+    });
+  std::optional<SendCall> call;
+  std::optional<Launched> launched;
+  workers.on(2, [&](const WorkerRank& rank) {
+    call.emplace(example_call(workers, 0));
+    call->layer.set(Words{3});
+    launched.emplace(call->launch(rank));
+    ASSERT_EQ(launched->code, 0) << recent_message();
+    EXPECT_EQ(aclrtSynchronizeStreamWithTimeout(rank.stream, 30), 507046);
+  });
+  workers.on(0, [&](const WorkerRank& rank) {
+    EXPECT_EQ(load_word(descriptor(rank)), 0);  // written to nobody before there is room everywhere
+    EXPECT_EQ(descriptor(rank)[2], kNothingHere);
+  });
+  workers.on(1, [&](const WorkerRank& rank) { store_word(descriptor(rank), 0); });
+  workers.on(2, [&](const WorkerRank& rank) { EXPECT_EQ(rank.synchronize(), 0) << recent_message(); });
+  workers.on(1, [&](const WorkerRank& rank) { EXPECT_EQ(descriptor(rank)[1], 3); });
 
   // Asynchronously, a worker that gets nothing is not waited for.
-  store_word(layout.descriptor(workers[0], 0, 0), 0);
-  SendCall to_one = example_call(workers, 0);
-  to_one.expert_ids.set(Words{0, 1, 1, 0});
-  to_one.sync_flag = 1;
-  EXPECT_EQ(to_one.run(workers[2]), 0) << recent_message();
-  EXPECT_EQ(load_word(flag), 1);
+  workers.on(0, [&](const WorkerRank& rank) { store_word(descriptor(rank), 0); });
+  workers.on(2, [&](const WorkerRank& rank) {
+    SendCall to_one = example_call(workers, 0);
+    to_one.expert_ids.set(Words{0, 1, 1, 0});
+    to_one.sync_flag = 1;
+    EXPECT_EQ(to_one.run(rank), 0) << recent_message();
+  });
+  workers.on(1, [&](const WorkerRank& rank) { EXPECT_EQ(load_word(descriptor(rank)), 1); });
 }
 
 TEST(AttentionToFfn, GivesUpWhenTheTimeIsOverAndCanBeRepeated) {
   Workers workers(4);
   const FfnLayout layout{kExample};
-  for (int ffn = 0; ffn < 2; ++ffn) layout.empty(workers[ffn]);
-  store_word(layout.descriptor(workers[1], 0, 0), 1);
-  workers[2].enter();
-  SendCall call = example_call(workers, 0);
+  for (int ffn = 0; ffn < 2; ++ffn) workers.on(ffn, [&](const WorkerRank& rank) { layout.empty(rank); });
+  workers.on(1, [&](const WorkerRank& rank) { store_word(layout.descriptor(rank, 0, 0), 1); });
   std::uint64_t actual = 0;
-  ASSERT_EQ(aclrtSetOpExecuteTimeOutV2(50000, &actual), 0);
-  EXPECT_EQ(call.run(workers[2]), 507034);
-  EXPECT_THAT(recent_message(), HasSubstr("for rank 1 to take the last tokens of session 0, micro-batch 0"));
-  store_word(layout.descriptor(workers[1], 0, 0), 0);
-  EXPECT_EQ(call.run(workers[2]), 0) << recent_message();
-  ASSERT_EQ(aclrtSetOpExecuteTimeOutV2(0, &actual), 0);
+  workers.on(2, [&](const WorkerRank& rank) {
+    ASSERT_EQ(aclrtSetOpExecuteTimeOutV2(50000, &actual), 0);
+    EXPECT_EQ(example_call(workers, 0).run(rank), 507034);
+    EXPECT_THAT(recent_message(),
+                HasSubstr("for rank 1 to take the last tokens of session 0, micro-batch 0"));
+  });
+  workers.on(1, [&](const WorkerRank& rank) { store_word(layout.descriptor(rank, 0, 0), 0); });
+  workers.on(2, [&](const WorkerRank& rank) {
+    EXPECT_EQ(example_call(workers, 0).run(rank), 0) << recent_message();
+    ASSERT_EQ(aclrtSetOpExecuteTimeOutV2(0, &actual), 0);
+  });
 }
 
 }  // namespace

@@ -195,6 +195,7 @@ struct NormPart : EpPart {
 };
 
 TEST(CombineAddRmsNorm, RefusesInPhaseOne) {
+  MOEYARD_SKIP_IN_PROCESSES();
   const EpGroup group(2);
   const Device device;
   const Tensor halves(ACL_FLOAT16, {12, 8}, 2),
@@ -240,6 +241,7 @@ TEST(CombineAddRmsNorm, RefusesInPhaseOne) {
 }
 
 TEST(CombineAddRmsNorm, IsNotOnA2) {
+  MOEYARD_SKIP_IN_PROCESSES();
   if (!run_again_with("MOEYARD_SOC", "A2")) return;
   const EpGroup group(2);
   const Device device;

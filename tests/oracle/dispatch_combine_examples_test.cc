@@ -27,6 +27,7 @@ struct Output {
   std::vector<float> weights;
   std::vector<float> sums;      // v' of combine, -1 where nothing was written
   std::vector<float> sum_rows;  // all elements
+  auto fields() { return std::tie(rows, nums, prefix_nums, counts, assist, weights, sums, sum_rows); }
 };
 
 constexpr std::uint16_t kUntouched = 0x5A5A;
@@ -47,11 +48,7 @@ class Example {
   const EpGroup group;
 
   std::vector<Output> run() {
-    std::vector<Output> outputs(inputs_.size());
-    group.run([&](int rank, const Device& device) {
-      outputs[static_cast<std::size_t>(rank)] = run_rank(rank, device);
-    });
-    return outputs;
+    return group.results<Output>([this](int rank, const Device& device) { return run_rank(rank, device); });
   }
 
  private:
@@ -345,12 +342,13 @@ struct RowOfOne {
   std::vector<int> bits;
   std::vector<std::uint32_t> scales;
   std::vector<int> bytes;  // of scales
+  auto fields() { return std::tie(bits, scales, bytes); }
 };
 RowOfOne row_of_one(std::int64_t mode, aclDataType to, const std::vector<float>& values,
                     const std::vector<float>& factors, std::vector<std::int64_t> shape_of_scales) {
-  RowOfOne row;
   const EpGroup group(1);
-  group.run([&](int, const Device& device) {
+  const auto run_rank = [&](int, const Device& device) {
+    RowOfOne row;
     const auto hidden = static_cast<std::int64_t>(values.size());
     std::vector<B16> token;
     for (const float value : values) token.push_back(B16(value));
@@ -371,8 +369,9 @@ RowOfOne row_of_one(std::int64_t mode, aclDataType to, const std::vector<float>&
     if (!in_blocks) row.scales = dynamic_scales.values<std::uint32_t>();
     for (std::size_t i = 0; i < dynamic_scales.bytes(); ++i)
       row.bytes.push_back(static_cast<unsigned char*>(dynamic_scales.memory())[i]);
-  });
-  return row;
+    return row;
+  };
+  return group.results<RowOfOne>(run_rank)[0];
 }
 
 // 448 / 3.5 = 128 and 57344 / 3.5 = 16384: the products are exact.
@@ -429,9 +428,9 @@ TEST(Examples, RowsOfHifloat8) {
 // xOut is what communication leaves of the one expert's row.
 TEST(Examples, QuantisedCommunication) {
   const auto left = [](std::int64_t mode, const std::vector<float>& values) {
-    std::vector<float> sums;
     const EpGroup group(1);
-    group.run([&](int, const Device& device) {
+    const auto run_rank = [&](int, const Device& device) {
+      std::vector<float> sums;
       const auto hidden = static_cast<std::int64_t>(values.size());
       std::vector<B16> row;
       for (const float value : values) row.push_back(B16(value));
@@ -445,8 +444,9 @@ TEST(Examples, QuantisedCommunication) {
       p.out = out;
       EXPECT_EQ(oracle::run(p, device), 0) << recent_message();
       for (const B16 value : out.values<B16>()) sums.push_back(widen(value));
-    });
-    return sums;
+      return sums;
+    };
+    return group.results<std::vector<float>>(run_rank)[0];
   };
   EXPECT_THAT(left(2, {1, -2, .5f, .25f, 3, -.75f, 0, 1.5f}),
               ElementsAre(0.99609375f, -2.015625f, 0.498046875f, 0.259765625f, 3, -0.7578125f, 0, 1.515625f));

@@ -137,11 +137,13 @@ class FirstCalls {
 };
 
 TEST(FirstVersionErrors, OfDispatch) {
+  MOEYARD_SKIP_IN_PROCESSES();
   const FirstCalls calls;
   expect_refusals(kDispatchErrors, [&] { return calls.good(); });
 }
 
 TEST(FirstVersionErrors, OfCombine) {
+  MOEYARD_SKIP_IN_PROCESSES();
   const Device device;
   const EpGroup group(2);
   struct Row {
@@ -177,6 +179,7 @@ TEST(FirstVersionErrors, OfCombine) {
 
 // On a product only these numbers of ranks; the others are refused before the group is looked at.
 void expect_limits(const char* product, const std::vector<int>& accepted, const std::vector<int>& refused) {
+  MOEYARD_SKIP_IN_PROCESSES();
   if (!run_again_with("MOEYARD_SOC", product)) return;
   const FirstCalls calls;
   const auto message_with = [&](int ranks) {
@@ -209,6 +212,7 @@ TEST(FirstVersionFailures, ItDoesNotMeetLaterVersions) {
 }
 
 TEST(FirstVersionFailures, CommunicationHasTwoModes) {
+  MOEYARD_SKIP_IN_PROCESSES();
   const EpGroup group(2);
   const Device device;
   EpPart part(group, 0);

@@ -36,6 +36,7 @@ struct Result {
   std::vector<std::int32_t> counts, triples;
   std::vector<std::int64_t> nums;
   std::int64_t n = 0;
+  auto fields() { return std::tie(rows, out, counts, triples, nums, n); }
 };
 
 Side draw(std::uint32_t seed, int bs, int ids_below = kExperts) {
@@ -119,12 +120,9 @@ std::vector<Result> round_trip(const EpGroup& group, const std::vector<Side>& si
                                const Shape& shape = {}) {
   std::int64_t most = 1;
   for (const Side& side : sides) most = std::max<std::int64_t>(most, side.bs);
-  std::vector<Result> results(sides.size());
-  group.run([&](int rank, const Device& device) {
-    const auto i = static_cast<std::size_t>(rank);
-    results[i] = run_rank(group, rank, device, sides[i], shape, most);
+  return group.results<Result>([&](int rank, const Device& device) {
+    return run_rank(group, rank, device, sides[static_cast<std::size_t>(rank)], shape, most);
   });
-  return results;
 }
 
 Side part_of(const Side& side, int begin, int end) {
@@ -322,7 +320,7 @@ TEST_F(Invariants, ReplicatedExpertsGiveTheSame) {
   replicated.factor_of_expert = logical_of_instance;
   for (const std::int64_t mode : {0, 1}) {
     auto mapped = sides;
-    group.run([&](int rank, const Device& device) {
+    group.run([&](int rank, const Device& device) {  // a process needs the ids of its own ranks only
       Side& side = mapped[static_cast<std::size_t>(rank)];
       const Tensor ids = Tensor::of<std::int32_t>({6, kTopk}, side.ids),
                    out = Tensor::empty<std::int32_t>({6, kTopk});

@@ -35,15 +35,29 @@ class EpGroup {
   // Runs the body once per rank of this process, each on its own thread.
   void run(const std::function<void(int rank, const Device& device)>& body) const {
     std::vector<std::thread> threads;
+    start(threads, body);
+    for (std::thread& thread : threads) thread.join();
+    meet_processes();
+  }
+  // Only starts the threads, for ranks of several groups that call together.
+  void start(std::vector<std::thread>& threads,
+             const std::function<void(int rank, const Device& device)>& body) const {
     for (int rank = 0; rank < size(); ++rank) {
-      if (!process_place().owns(rank)) continue;
-      threads.emplace_back([&, rank] {
-        const Device device(devices_[static_cast<std::size_t>(rank)]);
+      const std::int32_t number = devices_[static_cast<std::size_t>(rank)];
+      if (!process_place().owns(number)) continue;
+      threads.emplace_back([=] {
+        const Device device(number);
         body(rank, device);
       });
     }
-    for (std::thread& thread : threads) thread.join();
-    meet_processes();
+  }
+  // What each rank makes, for all processes.
+  template <class Result>
+  std::vector<Result> results(const std::function<Result(int rank, const Device& device)>& body) const {
+    std::vector<Result> all(devices_.size());
+    run([&](int rank, const Device& device) { all[static_cast<std::size_t>(rank)] = body(rank, device); });
+    share_results(devices_, all);
+    return all;
   }
 
  private:

@@ -19,29 +19,31 @@ TEST(FfnToAttention, ReturnsRowsOfTheWorkedExample) {
   const Words sessions[2] = {{0, 0, 1, 0, 0, 0}, {1, 1, 0, 1, 1, 1}},
               tokens[2] = {{0, 1, 1, 0, 0, 1}, {0, 1, 1, 0, 0, 1}},
               offsets[2] = {{0, 1, 1, 1, 2, 2}, {0, 0, 0, 1, 2, 2}};
-  for (int ffn = 0; ffn < 2; ++ffn) {
-    workers[ffn].enter();
-    std::vector<F16> x;
-    for (const float value : first[ffn])
-      for (int h = 0; h < 4; ++h) x.emplace_back(value + static_cast<float>(h));
-    ReturnCall call(workers, counts, Tensor::of<F16>({6, 4}, x));
-    call.sessions.set(sessions[ffn]);
-    call.micro_batches.set(Words(6, 0));
-    call.tokens.set(tokens[ffn]);
-    call.offsets.set(offsets[ffn]);
-    call.count.set(std::vector<std::int64_t>{6});
-    call.table = Tensor::of<std::int32_t>({2}, {2, 3});
-    ASSERT_EQ(call.run(workers[ffn]), 0) << recent_message();
-  }
+  for (int ffn = 0; ffn < 2; ++ffn)
+    workers.on(ffn, [&](const WorkerRank& rank) {
+      std::vector<F16> x;
+      for (const float value : first[ffn])
+        for (int h = 0; h < 4; ++h) x.emplace_back(value + static_cast<float>(h));
+      ReturnCall call(workers, counts, Tensor::of<F16>({6, 4}, x));
+      call.sessions.set(sessions[ffn]);
+      call.micro_batches.set(Words(6, 0));
+      call.tokens.set(tokens[ffn]);
+      call.offsets.set(offsets[ffn]);
+      call.count.set(std::vector<std::int64_t>{6});
+      call.table = Tensor::of<std::int32_t>({2}, {2, 3});
+      ASSERT_EQ(call.run(rank), 0) << recent_message();
+    });
   const float want[2][2][3] = {{{1, 2, 4}, {6, 2, 8}}, {{6, 9, 12}, {8, 4, 16}}};
   for (int s = 0; s < 2; ++s)
-    for (int t = 0; t < 2; ++t)
-      for (int k = 0; k < 3; ++k) {
-        F16 value;
-        std::memcpy(&value, layout.slot(workers[2 + s], 0, t, k), 2);
-        EXPECT_EQ(*layout.flag(workers[2 + s], 0, t, k), 1);
-        EXPECT_EQ(widen(value), want[s][t][k]) << s << t << k;
-      }
+    workers.on(2 + s, [&](const WorkerRank& rank) {
+      for (int t = 0; t < 2; ++t)
+        for (int k = 0; k < 3; ++k) {
+          F16 value;
+          std::memcpy(&value, layout.slot(rank, 0, t, k), 2);
+          EXPECT_EQ(*layout.flag(rank, 0, t, k), 1);
+          EXPECT_EQ(widen(value), want[s][t][k]) << s << t << k;
+        }
+    });
 }
 
 TEST(FfnToAttention, MatchesItsDefinition) {
@@ -84,16 +86,18 @@ TEST(FfnToAttention, MatchesItsDefinition) {
       session_ids.push_back(
           at < 0 ? -1 : static_cast<std::int32_t>(at / counts.micro_batch_slots() / counts.micro_batches));
     }
-    workers[ffn].enter();
-    const auto any_layout = [&] { return static_cast<Layout>(random() % 4); };
-    ReturnCall call(workers, counts, Tensor::of<B16>({rows + idle, hidden}, x, any_layout()));
-    call.sessions = Tensor::of<std::int32_t>({rows + idle}, session_ids, any_layout());
-    call.micro_batches.set(micro_batches);
-    call.tokens.set(tokens);
-    call.offsets = Tensor::of<std::int32_t>({rows + idle}, offsets, any_layout());
-    call.count.set(std::vector<std::int64_t>{rows});
-    if (with_table) call.table = Tensor::of<std::int32_t>({sessions}, table);
-    ASSERT_EQ(call.run(workers[ffn]), 0) << recent_message();
+    std::mt19937 layouts(random());
+    workers.on(ffn, [&](const WorkerRank& rank) {
+      const auto any_layout = [&] { return static_cast<Layout>(layouts() % 4); };
+      ReturnCall call(workers, counts, Tensor::of<B16>({rows + idle, hidden}, x, any_layout()));
+      call.sessions = Tensor::of<std::int32_t>({rows + idle}, session_ids, any_layout());
+      call.micro_batches.set(micro_batches);
+      call.tokens.set(tokens);
+      call.offsets = Tensor::of<std::int32_t>({rows + idle}, offsets, any_layout());
+      call.count.set(std::vector<std::int64_t>{rows});
+      if (with_table) call.table = Tensor::of<std::int32_t>({sessions}, table);
+      ASSERT_EQ(call.run(rank), 0) << recent_message();
+    });
 
     const AttentionLayout layout{counts};
     std::vector<std::int64_t> row_of_slot(static_cast<std::size_t>(counts.all_slots()), -1);
@@ -105,6 +109,7 @@ TEST(FfnToAttention, MatchesItsDefinition) {
         for (std::int64_t t = 0; t < counts.tokens; ++t)
           for (std::int64_t k = 0; k < counts.slots; ++k) {
             const std::int64_t row = row_of_slot[index++];
+            if (!workers.owns(table[static_cast<std::size_t>(s)])) continue;
             const WorkerRank& rank = workers[table[static_cast<std::size_t>(s)]];
             ASSERT_EQ(*layout.flag(rank, m, t, k), row < 0 ? 0 : 1);
             std::vector<B16> want(static_cast<std::size_t>(hidden)), got(want.size());
@@ -118,12 +123,13 @@ TEST(FfnToAttention, MatchesItsDefinition) {
 TEST(FfnToAttention, SendsNothingWhenThereIsNothing) {
   Workers workers(2);
   const Counts counts{.sessions = 1, .micro_batches = 1, .tokens = 1, .slots = 1, .slot_bytes = 8};
-  workers[1].enter();
-  for (const std::int64_t rows : {0, 3}) {
-    ReturnCall call(workers, counts, Tensor::empty<F16>({rows, 4}));
-    EXPECT_EQ(call.run(workers[1]), 0) << recent_message();
-  }
-  EXPECT_EQ(workers[0].words()[0], 0);
+  workers.on(1, [&](const WorkerRank& rank) {
+    for (const std::int64_t rows : {0, 3}) {
+      ReturnCall call(workers, counts, Tensor::empty<F16>({rows, 4}));
+      EXPECT_EQ(call.run(rank), 0) << recent_message();
+    }
+  });
+  workers.on(0, [](const WorkerRank& rank) { EXPECT_EQ(rank.words()[0], 0); });
 }
 
 }  // namespace

@@ -97,6 +97,7 @@ TEST(InHalvesOn950, WorksWithTheSizesOfTheDocuments) {
 // --- Sizes ---------------------------------------------------------------------------------------------------------------
 
 TEST(Sizes, AreThoseOfTheDocuments) {
+  MOEYARD_SKIP_IN_PROCESSES();
   const Device device;
   const EpGroup group(2);
   const auto sizes_with = [&](std::int64_t mode, int hidden) {
@@ -233,6 +234,7 @@ void expect_all(const SplitCalls& calls, const std::vector<Refusal<OneCall>>& re
   }
 }
 TEST(SplitErrors, OfDispatchSetup) {
+  MOEYARD_SKIP_IN_PROCESSES();
   using C = DispatchSetupCall;
   const Refusal<C> table[] = {
       {"x", kNull, "x is null", [](C& c) { c.x = nullptr; }},
@@ -301,6 +303,7 @@ TEST(SplitErrors, OfDispatchSetup) {
 }
 
 TEST(SplitErrors, OfDispatchTeardown) {
+  MOEYARD_SKIP_IN_PROCESSES();
   using C = DispatchTeardownCall;
   const Refusal<C> table[] = {
       {"x", kNull, "x is null", [](C& c) { c.x = nullptr; }},
@@ -358,6 +361,7 @@ TEST(SplitErrors, OfDispatchTeardown) {
 }
 
 TEST(SplitErrors, OfCombineSetup) {
+  MOEYARD_SKIP_IN_PROCESSES();
   using C = CombineSetupCall;
   const Refusal<C> table[] = {
       {"expandX", kNull, "expandX is null", [](C& c) { c.combine.expand_x = nullptr; }},
@@ -395,6 +399,7 @@ TEST(SplitErrors, OfCombineSetup) {
 }
 
 TEST(SplitErrors, OfCombineTeardown) {
+  MOEYARD_SKIP_IN_PROCESSES();
   using C = CombineTeardownCall;
   const Refusal<C> table[] = {
       {"expandX", kNull, "expandX is null", [](C& c) { c.combine.expand_x = nullptr; }},
@@ -435,6 +440,7 @@ TEST(SplitErrors, OfCombineTeardown) {
 }
 
 TEST(SplitErrors, OfTheFunctionsForTheSizes) {
+  MOEYARD_SKIP_IN_PROCESSES();
   const SplitCalls calls;
   const auto code_with = [&](const std::function<void(SplitCall&)>& spoil) {
     auto call = calls.good<DispatchSetupCall>();
@@ -467,6 +473,7 @@ TEST(SplitErrors, OfTheFunctionsForTheSizes) {
 }
 
 TEST(SplitErrors, LimitsOf950) {
+  MOEYARD_SKIP_IN_PROCESSES();
   if (!run_again_with("MOEYARD_SOC", "950")) return;
   using C = DispatchSetupCall;
   const SplitCalls calls({.tokens = 8, .topk = 6, .hidden = 4096, .experts_per_rank = 16});
@@ -499,6 +506,7 @@ TEST(SplitErrors, LimitsOf950) {
 }
 
 TEST(SplitErrors, LimitsOfRanksOn950) {
+  MOEYARD_SKIP_IN_PROCESSES();
   if (!run_again_with("MOEYARD_SOC", "950")) return;
   const Device device;
   const EpGroup group(4);
@@ -509,6 +517,7 @@ TEST(SplitErrors, LimitsOfRanksOn950) {
 }
 
 void expect_no_kernel() {
+  MOEYARD_SKIP_IN_PROCESSES();
   const Device device;
   const EpGroup group(2);
   const EpPart part(group, 0);
@@ -552,9 +561,11 @@ struct Halves {
 
 TEST(InHalvesFailures, SetupWaitsForNobody) {
   const EpGroup group(2);
-  const Device device;
-  const Halves mine(group, 0);
-  EXPECT_EQ(run_setup(mine.part.dispatch, mine.there(), device), 0) << recent_message();
+  group.run([&](int rank, const Device& device) {
+    if (rank != 0) return;
+    const Halves mine(group, rank);
+    EXPECT_EQ(run_setup(mine.part.dispatch, mine.there(), device), 0) << recent_message();
+  });
 }
 
 TEST(InHalvesFailures, WrongIdsOfSetupReachPeersInTeardown) {

@@ -2,6 +2,7 @@
 // Workers of attention/FFN disaggregation over the windows of a communicator, and the two operators that send between
 // them, as a test calls them.
 #pragma once
+#include <functional>
 #include <memory>
 #include <optional>
 #include <vector>
@@ -45,14 +46,26 @@ class WorkerRank {
 
 class Workers {
  public:
-  explicit Workers(int size) : comm_(size) {
-    for (int rank = 0; rank < size; ++rank)
-      ranks_.push_back(std::make_unique<WorkerRank>(comm_.comms[rank], rank));
-    char text[128] = {};
-    EXPECT_EQ(HcclGetCommName(comm_.comms[0], text), 0);
-    name = text;
+  explicit Workers(int size) : comm_(size), ranks_(static_cast<std::size_t>(size)) {
+    for (int rank = 0; rank < size; ++rank) {
+      if (!owns(rank)) continue;
+      ranks_[static_cast<std::size_t>(rank)] = std::make_unique<WorkerRank>(comm_.comms[rank], rank);
+      char text[128] = {};
+      EXPECT_EQ(HcclGetCommName(comm_.comms[rank], text), 0);
+      name = text;
+    }
   }
+  // Whether the worker is in this process; only those may be asked for.
+  static bool owns(std::int64_t rank) { return process_place().owns(static_cast<int>(rank)); }
   WorkerRank& operator[](std::int64_t rank) { return *ranks_[static_cast<std::size_t>(rank)]; }
+  // Lets a worker do something; it is done when this returns, in whichever process.
+  void on(std::int64_t rank, const std::function<void(WorkerRank&)>& body) {
+    if (owns(rank)) {
+      (*this)[rank].enter();
+      body((*this)[rank]);
+    }
+    meet_processes();
+  }
   std::int64_t size() const { return static_cast<std::int64_t>(ranks_.size()); }
   std::string name;
 
