@@ -25,14 +25,11 @@ HWY_INLINE hn::Vec<D> load_float(D d, const Bf16* from) {
   return hn::BitCast(d, hn::ShiftLeft<16>(hn::PromoteTo(U32Of<D>(), bits)));
 }
 
+#if !MOEYARD_HAS_F16C
+// A 16-bit number in each lane and its value.
 template <class D>
-HWY_INLINE hn::Vec<D> load_float(D d, const Fp16* from) {
-#if MOEYARD_HAS_F16C
-  return hn::PromoteTo(
-      d, hn::LoadU(hn::Rebind<hwy::float16_t, D>(), reinterpret_cast<const hwy::float16_t*>(from)));
-#else
+HWY_INLINE hn::Vec<D> value_of_fp16(D d, hn::Vec<U32Of<D>> half) {
   const U32Of<D> d32;
-  const auto half = hn::PromoteTo(d32, hn::LoadU(U16Of<D>(), reinterpret_cast<const std::uint16_t*>(from)));
   const auto sign = hn::ShiftLeft<16>(hn::And(half, hn::Set(d32, 0x8000u)));
   const auto magnitude = hn::ShiftLeft<13>(hn::And(half, hn::Set(d32, 0x7FFFu)));
   // Exponent and mantissa in fp32's places, 112 too low: exact for denormals, too.
@@ -42,34 +39,10 @@ HWY_INLINE hn::Vec<D> load_float(D d, const Fp16* from) {
   bits = hn::Or(bits, hn::IfThenElseZero(special, hn::Set(d32, 0x7F800000u)));
   bits = hn::Or(bits, hn::IfThenElseZero(is_nan, hn::Set(d32, 0x00400000u)));
   return hn::BitCast(d, hn::Or(bits, sign));
-#endif
 }
 
 template <class D>
-HWY_INLINE void store_float(hn::Vec<D> value, D d, float* to) {
-  hn::StoreU(value, d, to);
-}
-
-template <class D>
-HWY_INLINE void store_float(hn::Vec<D> value, D /*d*/, Bf16* to) {
-  const U32Of<D> d32;
-  const auto bits = hn::BitCast(d32, value);
-  const auto high = hn::ShiftRight<16>(bits);
-  const auto odd = hn::And(high, hn::Set(d32, 1u));
-  const auto rounded = hn::ShiftRight<16>(hn::Add(hn::Add(bits, hn::Set(d32, 0x7FFFu)), odd));
-  const auto is_nan = hn::Gt(hn::And(bits, hn::Set(d32, 0x7FFFFFFFu)), hn::Set(d32, 0x7F800000u));
-  const auto quiet = hn::Or(high, hn::Set(d32, 0x40u));
-  hn::StoreU(hn::TruncateTo(U16Of<D>(), hn::IfThenElse(is_nan, quiet, rounded)), U16Of<D>(),
-             reinterpret_cast<std::uint16_t*>(to));
-}
-
-template <class D>
-HWY_INLINE void store_float(hn::Vec<D> value, D d, Fp16* to) {
-#if MOEYARD_HAS_F16C
-  (void)d;
-  const hn::Rebind<hwy::float16_t, D> d16;
-  hn::StoreU(hn::DemoteTo(d16, value), d16, reinterpret_cast<hwy::float16_t*>(to));
-#else
+HWY_INLINE hn::Vec<U32Of<D>> fp16_of(D d, hn::Vec<D> value) {
   const U32Of<D> d32;
   const auto bits = hn::BitCast(d32, value);
   const auto sign = hn::And(hn::ShiftRight<16>(bits), hn::Set(d32, 0x8000u));
@@ -85,8 +58,50 @@ HWY_INLINE void store_float(hn::Vec<D> value, D d, Fp16* to) {
   const auto payload = hn::And(hn::ShiftRight<13>(magnitude), hn::Set(d32, 0x3FFu));
   const auto is_nan = hn::Gt(magnitude, hn::Set(d32, 0x7F800000u));
   half = hn::IfThenElse(is_nan, hn::Or(payload, hn::Set(d32, 0x7E00u)), half);
-  hn::StoreU(hn::TruncateTo(U16Of<D>(), hn::Or(half, sign)), U16Of<D>(),
-             reinterpret_cast<std::uint16_t*>(to));
+  return hn::Or(half, sign);
+}
+#endif
+
+template <class D>
+HWY_INLINE hn::Vec<U32Of<D>> bf16_of(D /*d*/, hn::Vec<D> value) {
+  const U32Of<D> d32;
+  const auto bits = hn::BitCast(d32, value);
+  const auto high = hn::ShiftRight<16>(bits);
+  const auto odd = hn::And(high, hn::Set(d32, 1u));
+  const auto rounded = hn::ShiftRight<16>(hn::Add(hn::Add(bits, hn::Set(d32, 0x7FFFu)), odd));
+  const auto is_nan = hn::Gt(hn::And(bits, hn::Set(d32, 0x7FFFFFFFu)), hn::Set(d32, 0x7F800000u));
+  return hn::IfThenElse(is_nan, hn::Or(high, hn::Set(d32, 0x40u)), rounded);
+}
+
+template <class D>
+HWY_INLINE hn::Vec<D> load_float(D d, const Fp16* from) {
+#if MOEYARD_HAS_F16C
+  return hn::PromoteTo(
+      d, hn::LoadU(hn::Rebind<hwy::float16_t, D>(), reinterpret_cast<const hwy::float16_t*>(from)));
+#else
+  return value_of_fp16(
+      d, hn::PromoteTo(U32Of<D>(), hn::LoadU(U16Of<D>(), reinterpret_cast<const std::uint16_t*>(from))));
+#endif
+}
+
+template <class D>
+HWY_INLINE void store_float(hn::Vec<D> value, D d, float* to) {
+  hn::StoreU(value, d, to);
+}
+
+template <class D>
+HWY_INLINE void store_float(hn::Vec<D> value, D d, Bf16* to) {
+  hn::StoreU(hn::TruncateTo(U16Of<D>(), bf16_of(d, value)), U16Of<D>(), reinterpret_cast<std::uint16_t*>(to));
+}
+
+template <class D>
+HWY_INLINE void store_float(hn::Vec<D> value, D d, Fp16* to) {
+#if MOEYARD_HAS_F16C
+  (void)d;
+  const hn::Rebind<hwy::float16_t, D> d16;
+  hn::StoreU(hn::DemoteTo(d16, value), d16, reinterpret_cast<hwy::float16_t*>(to));
+#else
+  hn::StoreU(hn::TruncateTo(U16Of<D>(), fp16_of(d, value)), U16Of<D>(), reinterpret_cast<std::uint16_t*>(to));
 #endif
 }
 
@@ -98,9 +113,13 @@ HWY_INLINE void store_scalar(float value, Bf16* to) { *to = to_bf16(value); }
 // Through T and back.
 template <class T, class D>
 HWY_INLINE hn::Vec<D> rounded(D d, hn::Vec<D> value) {
-  HWY_ALIGN T through[hn::MaxLanes(d)];
-  store_float(value, d, through);
-  return load_float(d, through);
+  if constexpr (std::is_same_v<T, float>) return value;
+  if constexpr (std::is_same_v<T, Bf16>) return hn::BitCast(d, hn::ShiftLeft<16>(bf16_of(d, value)));
+#if MOEYARD_HAS_F16C
+  return hn::PromoteTo(d, hn::DemoteTo(hn::Rebind<hwy::float16_t, D>(), value));
+#else
+  return value_of_fp16(d, fp16_of(d, value));
+#endif
 }
 
 template <class T>

@@ -60,23 +60,17 @@ struct ToSmall {
   }
   static std::byte round(float value) { return static_cast<std::byte>(Small::round(value).bits); }
 
-  // The number of the type itself, as fp32.
+  // The number of the type itself, as fp32; the sign of a zero is lost. Not for NaN and infinity.
   template <class D>
   static HWY_INLINE hn::Vec<D> snap(hn::Vec<D> value, D d) {
     const U32Of<D> d32;
-    const auto bits = hn::BitCast(d32, value);
-    const auto all = hn::And(bits, hn::Set(d32, 0x7FFFFFFFu));
-    const auto magnitude = hn::Min(all, hn::Set(d32, Small::kLargest));
-    const auto odd = hn::And(hn::ShiftRight<Small::kShift>(magnitude), hn::Set(d32, 1u));
-    const auto half = hn::Set(d32, (1u << (Small::kShift - 1)) - 1);
-    const auto normal = hn::And(hn::Add(hn::Add(magnitude, half), odd), hn::Set(d32, ~0u << Small::kShift));
-    const auto anchor = hn::BitCast(d, hn::Set(d32, Small::kDenormalAnchor));
-    const auto denormal = hn::Sub(hn::Add(hn::BitCast(d, magnitude), anchor), anchor);
-    const auto is_small = hn::Lt(magnitude, hn::Set(d32, Small::kSmallestNormal));
-    const auto number = hn::IfThenElse(is_small, hn::BitCast(d32, denormal), normal);
-    const auto sign = hn::And(bits, hn::Set(d32, 0x80000000u));
-    const auto is_nan = hn::Gt(all, hn::Set(d32, 0x7F800000u));
-    return hn::BitCast(d, hn::IfThenElse(is_nan, hn::Set(d32, 0x7FC00000u), hn::Or(number, sign)));
+    const auto exponent = hn::And(hn::BitCast(d32, value), hn::Set(d32, 0x7F800000u));
+    const auto step = hn::Max(exponent, hn::Set(d32, Small::kSmallestNormal));
+    // 1.5 times the power of two whose neighbours are as far apart as numbers of the type near the value.
+    const auto anchor =
+        hn::BitCast(d, hn::Add(step, hn::Set(d32, (std::uint32_t{Small::kShift} << 23) + 0x00400000u)));
+    const auto number = hn::Sub(hn::Add(value, anchor), anchor);
+    return hn::Min(hn::Max(number, hn::Set(d, -kLargest)), hn::Set(d, kLargest));
   }
 };
 
