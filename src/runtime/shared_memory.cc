@@ -3,6 +3,7 @@
 
 #include <fcntl.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -41,11 +42,20 @@ constexpr std::uint64_t round_up(std::uint64_t bytes, std::uint64_t unit) {
 }
 
 Status no_memory(const char* step, std::uint64_t bytes, int error) {
+  const char* limit = error == EFBIG    ? "size of files (ulimit -f)"
+                      : error == EMFILE ? "number of open files (ulimit -n)"
+                                        : "address space (ulimit -v)";
   return fail(
       ACL_ERROR_RT_MEMORY_ALLOCATION, TextCode::runtime_resource,
-      "{} of {} bytes of memory to share with other processes failed ({}); raise the limit of address space "
-      "(ulimit -v) if there is one",
-      step, bytes, std::strerror(error));
+      "{} {} bytes of memory to share with other processes failed ({}); raise the limit of {} if there is "
+      "one",
+      step, bytes, std::strerror(error), limit);
+}
+
+// A file that outgrows this limit is not only refused: the kernel sends SIGXFSZ, which ends the process.
+bool over_limit_of_files(std::uint64_t bytes) {
+  rlimit limit{};
+  return getrlimit(RLIMIT_FSIZE, &limit) == 0 && bytes > limit.rlim_cur;
 }
 
 }  // namespace
@@ -77,6 +87,7 @@ Result<MappedFile> MappedFile::map(int descriptor, std::uint64_t bytes) {
 }
 
 Result<MappedFile> MappedFile::make(std::uint64_t bytes) {
+  if (over_limit_of_files(bytes)) return no_memory("reserving", bytes, EFBIG);
   const int descriptor = memfd_create("moeyard", MFD_CLOEXEC);
   if (descriptor < 0) return no_memory("making", bytes, errno);
   if (ftruncate(descriptor, static_cast<off_t>(bytes)) != 0) {
@@ -189,7 +200,7 @@ Result<SharedMemory*> share_device_memory(std::string_view function) {
     set_device_allocator(*memory);
     return memory;
   }
-  return Status(failure.code(), fmt::format("{} (in {})", failure.message(), function));
+  return Status(failure.code(), fmt::format("{}: {}", function, failure.message()));
 }
 
 }  // namespace moeyard::runtime

@@ -22,7 +22,7 @@ namespace {
 
 constexpr int kSliceMs = 20;
 
-struct Member {  // what a process says of itself, with its descriptor
+struct Member {  // what a process says of itself, with its descriptor if it has memory to share
   Digest password;
   ProcessId id;
   std::uint64_t bytes;
@@ -122,7 +122,8 @@ Result<Packet<T>> receive_packet(std::string_view function, int socket, const De
     message.msg_controllen = sizeof control;
     const ssize_t size = recvmsg(socket, &message, MSG_CMSG_CLOEXEC);
     if (size < 0 && (errno == EAGAIN || errno == EINTR)) continue;
-    if (size < 0) return failed(function, "receiving");
+    if (size >= 0 && (message.msg_flags & MSG_CTRUNC) != 0) errno = EMFILE;  // the descriptor found no place
+    if (size < 0 || (message.msg_flags & MSG_CTRUNC) != 0) return failed(function, "receiving");
     for (cmsghdr* head = CMSG_FIRSTHDR(&message); head != nullptr; head = CMSG_NXTHDR(&message, head)) {
       if (head->cmsg_level != SOL_SOCKET || head->cmsg_type != SCM_RIGHTS) continue;
       int descriptor;
@@ -136,12 +137,10 @@ Result<Packet<T>> receive_packet(std::string_view function, int socket, const De
   }
 }
 
-Status in_hccl_code(const Status& status) { return Status(HCCL_E_MEMORY, status.message()); }
-
-Result<std::shared_ptr<const PeerProcess>> adopt(const ProcessId& id, Descriptor& descriptor,
-                                                 std::uint64_t bytes) {
+Result<std::shared_ptr<const PeerProcess>> adopt(std::string_view function, const ProcessId& id,
+                                                 Descriptor& descriptor, std::uint64_t bytes) {
   auto process = PeerProcess::adopt(id, descriptor.release(), bytes);
-  if (!process) return in_hccl_code(process.error());
+  if (!process) return Status(HCCL_E_MEMORY, fmt::format("{}: {}", function, process.error().message()));
   return process;
 }
 
@@ -162,8 +161,10 @@ class Sharing {
 
   Result<SharedHost> run(const std::function<Ref(const Spaces&)>& make_board) {
     auto self = PeerProcess::self(function_);
-    if (!self) return in_hccl_code(self.error());
-    known_[static_cast<std::size_t>(own_)] = *self;
+    if (self)
+      known_[static_cast<std::size_t>(own_)] = *self;
+    else
+      failure_ = Status(HCCL_E_MEMORY, self.error().message());  // the others are told, and wait no longer
     return own_ == 0 ? lead(make_board) : follow();
   }
 
@@ -179,18 +180,24 @@ class Sharing {
     for (std::size_t left = ids_.size() - 1; left > 0;) {
       if (!wait_for(listener.get(), POLLIN, deadline_)) return late(function_);
       Descriptor socket(accept4(listener.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
-      if (socket.get() < 0) continue;
+      if (socket.get() < 0) {
+        if (errno == EMFILE || errno == ENFILE) return failed(function_, "accepting");
+        continue;
+      }
       auto member = MOEYARD_TRY(receive_packet<Member>(function_, socket.get(), deadline_));
       const auto place = std::ranges::find(ids_, member.value.id);
-      if (!same_digest(member.value.password, derive(token_, "password")) || place == ids_.end() ||
-          member.descriptor.get() < 0)
-        continue;
+      if (!same_digest(member.value.password, derive(token_, "password")) || place == ids_.end()) continue;
+      if (failure_.ok() && member.descriptor.get() < 0)
+        return fail(HCCL_E_REMOTE, TextCode::hccl_connection,
+                    "{}: a process of this host has no memory to share; its own error says why", function_);
       const auto index = static_cast<std::size_t>(place - ids_.begin());
-      if (known_[index] != nullptr) continue;
-      known_[index] = MOEYARD_TRY(adopt(member.value.id, member.descriptor, member.value.bytes));
+      if (sockets[index].get() >= 0) continue;
+      if (failure_.ok())
+        known_[index] = MOEYARD_TRY(adopt(function_, member.value.id, member.descriptor, member.value.bytes));
       sockets[index] = std::move(socket);
       --left;
     }
+    MOEYARD_TRY(failure_);
     SharedHost host{Spaces(known_, own_), {}};
     host.board = make_board(host.spaces);
     if (host.board.null())
@@ -223,6 +230,11 @@ class Sharing {
       if (deadline_.expired()) return late(function_);
       std::this_thread::sleep_for(std::chrono::milliseconds(2));
     }
+    if (!failure_.ok()) {
+      const Member without{derive(token_, "password"), this_process(), 0};
+      MOEYARD_TRY(send_packet(function_, socket.get(), without, -1, deadline_));
+      return failure_;
+    }
     const runtime::MappedFile& own = known_[static_cast<std::size_t>(own_)]->memory();
     const Member me{derive(token_, "password"), this_process(), own.bytes()};
     MOEYARD_TRY(send_packet(function_, socket.get(), me, own.descriptor(), deadline_));
@@ -231,7 +243,7 @@ class Sharing {
       if (packet.value.last != 0) return SharedHost{Spaces(known_, own_), packet.value.board};
       const auto index = static_cast<std::size_t>(packet.value.process);
       if (index >= ids_.size() || packet.descriptor.get() < 0) return failed(function_, "receiving");
-      known_[index] = MOEYARD_TRY(adopt(ids_[index], packet.descriptor, packet.value.bytes));
+      known_[index] = MOEYARD_TRY(adopt(function_, ids_[index], packet.descriptor, packet.value.bytes));
     }
   }
 
@@ -240,6 +252,7 @@ class Sharing {
   const std::vector<ProcessId>& ids_;
   const int own_;
   const Deadline& deadline_;
+  Status failure_;  // of this process, before it has met another
   std::vector<std::shared_ptr<const PeerProcess>> known_;
 };
 
