@@ -23,7 +23,7 @@ HcclComm CreateHcclCommByRankTableFile(int32_t rank, int32_t rankSize, const cha
                                        char* commName);
 
 // Rank rankIds[subCommRankId] of the table joins a communicator of rankIds, where it is subCommRankId. Blocks until all ranks of
-// the table have called it. hcclBufferSize in MB, 0: HCCL_BUFFSIZE.
+// the table have called it. hcclBufferSize in MiB, 0: HCCL_BUFFSIZE.
 HcclComm CreateHcclCrossMulitComm(const char* rankTableFile, uint32_t subCommRankId,
                                   std::vector<uint32_t>& rankIds, uint64_t subCommId, uint32_t hcclBufferSize,
                                   char* commName);

@@ -74,7 +74,7 @@ HcclResult HcclGroupStart(void);
 HcclResult HcclGroupEnd(void);
 HcclResult HcclGroupStatusGet(bool* isGroupEnabled);
 
-// This rank's window of the communicator: HCCL_BUFFSIZE MB, zero at first, alive until HcclCommDestroy.
+// This rank's window of the communicator: HCCL_BUFFSIZE MiB, zero at first, alive until HcclCommDestroy.
 HcclResult HcclGetHcclBuffer(HcclComm comm, void** buffer, uint64_t* size);
 
 // Not supported: these return HCCL_E_NOT_SUPPORT and write nothing.

@@ -150,7 +150,7 @@ enum {
 
 static const uint32_t HCCL_COMM_CONFIG_MAGIC_WORD = 0xf0f0f0f0;
 static const uint32_t HCCL_COMM_CONFIG_VERSION = 10;
-static const uint32_t HCCL_COMM_DEFAULT_BUFFSIZE = 200;  // MB
+static const uint32_t HCCL_COMM_DEFAULT_BUFFSIZE = 200;  // MiB
 static const uint32_t HCCL_COMM_BUFFSIZE_CONFIG_NOT_SET = 0xffffffff;
 static const uint32_t HCCL_COMM_DETERMINISTIC_CONFIG_NOT_SET = 0xffffffff;
 static const uint32_t HCCL_COMM_TRAFFIC_CLASS_CONFIG_NOT_SET = 0xffffffff;
@@ -177,7 +177,7 @@ typedef struct HcclSendRecvItemDef {
 // Options of a communicator; prepare it with HcclCommConfigInit.
 typedef struct HcclCommConfigDef {
   char reserved[HCCL_COMM_CONFIG_INFO_BYTES];  // size, magic word and version of the caller's struct
-  uint32_t hcclBufferSize;                     // MB; not set: HCCL_BUFFSIZE
+  uint32_t hcclBufferSize;                     // MiB; not set: HCCL_BUFFSIZE
   uint32_t hcclDeterministic;                  // 0, 1, 2
   char hcclCommName[COMM_NAME_MAX_LENGTH];     // "": generated
   char hcclUdi[UDI_MAX_LENGTH];

@@ -133,10 +133,19 @@ Page::Table code_table(const Description& about) {
   return table;
 }
 
+// Operators of a family may share a list of names that not all of them use.
+bool is_used(const Description& about, std::string_view name) {
+  return std::ranges::any_of(about.params, [&](const Param& param) { return has_word(param.shape, name); }) ||
+         std::ranges::any_of(about.rules, [&](const Rule& rule) {
+           return (rule.on.bits & about.products.bits) != 0 &&
+                  (rule.subject == name || has_word(rule.must, name) || has_word(rule.way_out, name));
+         });
+}
+
 Page::Table name_table(const Description& about, std::string_view only = {}) {
   Page::Table table{"Names in shapes", {"name", "meaning"}, {}};
   for (const contract::Dim& dim : about.dims)
-    if (only.empty() || dim.name == only)
+    if (only.empty() ? is_used(about, dim.name) : dim.name == only)
       table.rows.push_back({std::string(dim.name), std::string(dim.meaning)});
   return table;
 }

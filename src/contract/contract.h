@@ -126,7 +126,7 @@ struct Description {
   std::span<const Param> params = {};
   std::span<const Dim> dims = {};
   std::span<const Rule> rules = {};
-  std::span<const Figure> needs = {};  // of its surroundings, 0: nothing; HCCL_BUFFSIZE in MB, say
+  std::span<const Figure> needs = {};  // of its surroundings, 0: nothing; HCCL_BUFFSIZE in MiB, say
   std::span<const Figure> facts = {};  // what all ranks of its group must pass alike
 };
 

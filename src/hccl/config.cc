@@ -82,7 +82,7 @@ Result<comm::Spec> make_spec(std::string_view function, const Environment& envir
     return wrong("{}: hcclCommName has no end; at most {} characters are allowed", function,
                  COMM_NAME_MAX_LENGTH - 1);
   spec.name.assign(full.hcclCommName, name_length);
-  if (full.hcclBufferSize == 0) return wrong("{}: hcclBufferSize is 0, it must be 1 MB or more", function);
+  if (full.hcclBufferSize == 0) return wrong("{}: hcclBufferSize is 0, it must be 1 (MiB) or more", function);
   if (full.hcclBufferSize != HCCL_COMM_BUFFSIZE_CONFIG_NOT_SET) spec.limits.buffer_mb = full.hcclBufferSize;
   if (full.hcclDeterministic != HCCL_COMM_DETERMINISTIC_CONFIG_NOT_SET) {
     if (full.hcclDeterministic > kMostDeterministic)

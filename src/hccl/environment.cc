@@ -87,7 +87,7 @@ struct Variable {
 constexpr const char* kPorts = "ports 1 to 65535 such as 60000,60050-60100 that do not overlap, or auto";
 
 constexpr Variable kVariables[] = {
-    {{"HCCL_BUFFSIZE", "200", "MB of each exchange buffer of a communicator, and of its window"},
+    {{"HCCL_BUFFSIZE", "200", "MiB of each exchange buffer of a communicator, and of its window"},
      [](std::string_view text) { return integer(text, 1, INT32_MAX).has_value(); },
      "an integer of 1 or more"},
     {{"HCCL_CONNECT_TIMEOUT", "120", "seconds to wait for all ranks when a communicator is made"},

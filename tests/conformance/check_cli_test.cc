@@ -62,7 +62,7 @@ TEST_F(Check, TellsWhatAGoodCallNeeds) {
   EXPECT_THAT(outcome.text,
               AllOf(HasSubstr("expandXOut BF16[>= 4096, 7168] (not in the file)"), HasSubstr("workspace"),
                     // 16 ranks, 64 experts, 64 tokens: the example of CANN's document
-                    HasSubstr("needs      HCCL_BUFFSIZE of at least 130: MB of the window")));
+                    HasSubstr("needs      HCCL_BUFFSIZE of at least 130: MiB of the window")));
   EXPECT_EQ(outcome.last_line(), "PASS");
 }
 
@@ -87,7 +87,7 @@ TEST_F(Check, TooSmallBuffer) {
   json call = dispatch();
   call["environment"]["HCCL_BUFFSIZE"] = "64";
   expect_refusal(call, "A3",
-                 "HCCL_BUFFSIZE is 64 MB but must be at least 130 MB for 64 tokens per rank, K 8, H 7168 and "
+                 "HCCL_BUFFSIZE is 64 MiB but must be at least 130 MiB for 64 tokens per rank, K 8, H 7168 and "
                  "16 ranks, by "
                  "2 * (L * BS * W * Align512(Align32(2 * H) + 64) + (K + sharedExpertNum) * BS * Align512(2 "
                  "* H)) bytes; "

@@ -438,7 +438,7 @@ TEST_F(RootInfoTest, ConfigsMustBeEqualOnAllRanks) {
          return HcclCommInitRootInfoConfig(2, &info, rank, &config, comm);
        })) {
     EXPECT_EQ(one.result, HCCL_E_PARA);
-    EXPECT_THAT(one.message, HasSubstr("the buffer size in MB is"));
+    EXPECT_THAT(one.message, HasSubstr("the buffer size in MiB is"));
   }
 }
 

@@ -160,7 +160,7 @@ TEST(RootInfoRefusals, ConfigsThatDiffer) {
     setenv("HCCL_BUFFSIZE", rank == 0 ? "100" : "200", 1);
     HcclComm comm = nullptr;
     EXPECT_EQ(init(2, box->get(rank), static_cast<std::uint32_t>(rank), &comm), HCCL_E_PARA);
-    EXPECT_THAT(recent_message(), HasSubstr("the buffer size in MB is"));
+    EXPECT_THAT(recent_message(), HasSubstr("the buffer size in MiB is"));
     if (rank == 0) std::this_thread::sleep_for(std::chrono::milliseconds(300));
   }).expect_success();
 }

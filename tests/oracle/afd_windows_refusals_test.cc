@@ -155,7 +155,7 @@ const Refusal<SendCall> kSendRefusals[] = {
      [](SendCall& c) {
        c.mask = made<std::uint8_t>({1, 3});
      }},
-    {"window", 561002, "HCCL_BUFFSIZE is 200 MB but must be at least 229 MB",
+    {"window", 561002, "HCCL_BUFFSIZE is 200 MiB but must be at least 229 MiB",
      [](SendCall& c) { c.data_shape[4] = 10000000; }},
 };
 
@@ -323,7 +323,7 @@ const Refusal<ReturnCall> kReturnRefusals[] = {
      [](ReturnCall& c) { c.data_shape[3] = 0; }},
     {"short_slot", 561002, "tokenDataShape is {2, 2, 3, 3} but must have slots of at least H elements",
      [](ReturnCall& c) { c.data_shape[3] = 3; }},
-    {"window", 561002, "HCCL_BUFFSIZE is 200 MB but must be at least 229 MB",
+    {"window", 561002, "HCCL_BUFFSIZE is 200 MiB but must be at least 229 MiB",
      [](ReturnCall& c) { c.data_shape[3] = 10000000; }},
 };
 

@@ -361,8 +361,8 @@ TEST(DispatchErrors, HierarchyOnA3) {
   setenv("HCCL_BUFFSIZE", "600", 1);
   Call good = hierarchy();
   EXPECT_EQ(plan_only(static_cast<DispatchParams&>(good)),
-            kTiling);  // the communicator has the default of 200 MB
-  EXPECT_THAT(recent_message(), testing::AllOf(testing::HasSubstr("HCCL_BUFFSIZE is 200 MB"),
+            kTiling);  // the communicator has the default of 200 MiB
+  EXPECT_THAT(recent_message(), testing::AllOf(testing::HasSubstr("HCCL_BUFFSIZE is 200 MiB"),
                                                testing::HasSubstr("by moeExpertNum * BS * (2 * H")));
   const Refusal<Call> table[] = {
       {"shared experts", kTiling, "sharedExpertRankNum is 1", [](Call& c) { c.shared = c.shared_ranks = 1; }},
@@ -480,7 +480,7 @@ TEST(DispatchErrors, TheWindowOnA3) {
     Call call = calls.good();
     EXPECT_EQ(plan_only(static_cast<DispatchParams&>(call)), code) << recent_message();
     if (code != 0) {
-      EXPECT_THAT(recent_message(), testing::HasSubstr("at least 130 MB"));
+      EXPECT_THAT(recent_message(), testing::HasSubstr("at least 130 MiB"));
     }
   }
 }

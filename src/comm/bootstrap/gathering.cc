@@ -52,7 +52,7 @@ Status Gathering::check(std::string_view function, const Candidate& candidate) c
   const Spec& spec = candidate.spec;
   if (spec.name != spec_.name) return differs("hcclCommName", spec.name, spec_.name);
   if (spec.limits.buffer_mb != spec_.limits.buffer_mb)
-    return differs("the buffer size in MB", spec.limits.buffer_mb, spec_.limits.buffer_mb);
+    return differs("the buffer size in MiB", spec.limits.buffer_mb, spec_.limits.buffer_mb);
   if (spec.limits.exec_timeout != spec_.limits.exec_timeout)
     return differs("the execution timeout in ms", spec.limits.exec_timeout.count(),
                    spec_.limits.exec_timeout.count());

@@ -35,7 +35,7 @@ Status check_window(const char* function, const comm::Limits& limits, std::uint6
   const std::uint64_t needed_mb = std::max(counted_bytes / kMiB + 1, (layout_bytes + kMiB - 1) / kMiB);
   if (layout_bytes <= window_mb * kMiB && needed_mb <= window_mb) return {};
   return fail(ACLNN_ERR_INNER_TILING_ERROR, TextCode::operator_parameter,
-              "{}: HCCL_BUFFSIZE is {} MB but must be at least {} MB for the windows of these shapes; set it "
+              "{}: HCCL_BUFFSIZE is {} MiB but must be at least {} MiB for the windows of these shapes; set it "
               "before the "
               "communicator is made",
               function, window_mb, needed_mb);

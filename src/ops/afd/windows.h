@@ -15,7 +15,7 @@ namespace moeyard::ops {
 Result<comm::Limits> find_workers(const char* function, const std::string& group, std::int64_t world_size);
 
 // Whether windows hold `layout_bytes`, counting the padding between their parts. `counted_bytes` is what the documents
-// count, in whole MB. 561002 otherwise.
+// count, in whole MiB. 561002 otherwise.
 Status check_window(const char* function, const comm::Limits& limits, std::uint64_t counted_bytes,
                     std::uint64_t layout_bytes);
 

@@ -40,10 +40,10 @@ std::int64_t window_bytes(const EpAttributes& a, std::int64_t tokens, std::int64
 
 // As the documents write it: L experts per rank, W ranks.
 std::string window_formula(const EpAttributes& a) {
-  const char* of_950 = product() == Product::a950 ? ", and 1024 * W more for two windows less 1 MB" : "";
+  const char* of_950 = product() == Product::a950 ? ", and 1024 * W more for two windows less 1 MiB" : "";
   switch (algorithm_of(a)) {
     case CommAlg::hierarchy:
-      return "moeExpertNum * BS * (2 * H + 3 * (K + 7) / 8 * 8 * 4 + 64) + 404 MB";
+      return "moeExpertNum * BS * (2 * H + 3 * (K + 7) / 8 * 8 * 4 + 64) + 404 MiB";
     case CommAlg::fullmesh_v2:
       return fmt::format(
           "2 * (L * BS * W * ceil((Align32(2 * H) + 64) / 480) * 512 + (K + sharedExpertNum) * BS * "
@@ -107,7 +107,7 @@ Status check_window(const char* function, const EpAttributes& a, const comm::Lim
   const std::int64_t needed = needed_window_mb(a, tokens, topk, hidden);
   if (needed <= limits.buffer_mb || product() == Product::a2) return {};
   return fail(ACLNN_ERR_INNER_TILING_ERROR, TextCode::operator_parameter,
-              "{}: HCCL_BUFFSIZE is {} MB but must be at least {} MB for {} tokens per rank, K {}, H {} and "
+              "{}: HCCL_BUFFSIZE is {} MiB but must be at least {} MiB for {} tokens per rank, K {}, H {} and "
               "{} ranks, by {}; set it before the communicator is made",
               function, limits.buffer_mb, needed, tokens_of_window(a, tokens), topk, hidden, a.ep_world_size,
               window_formula(a));

@@ -33,19 +33,6 @@ constexpr auto join(const std::array<T, kCounts>&... parts) {
   return all;
 }
 
-// The rules of a list that some product of the contract knows and that speak of one of its parameters or dimensions.
-template <const auto& kRules, const auto& kParams, const auto& kDims, std::uint8_t kProducts>
-constexpr auto rules_about() {
-  constexpr auto speaks = [](const Rule& rule) {
-    const auto named = [&](const auto& one) { return one.name == rule.subject; };
-    return (rule.on.bits & kProducts) != 0 && (std::any_of(std::begin(kParams), std::end(kParams), named) ||
-                                               std::any_of(std::begin(kDims), std::end(kDims), named));
-  };
-  std::array<Rule, std::count_if(kRules.begin(), kRules.end(), speaks)> kept{};
-  std::copy_if(kRules.begin(), kRules.end(), kept.begin(), speaks);
-  return kept;
-}
-
 inline bool is_hierarchy(const EpAttributes& a) { return algorithm_of(a) == CommAlg::hierarchy; }
 inline bool in_range(std::int64_t value, std::int64_t low, std::int64_t high) {
   return low <= value && value <= high;
@@ -368,7 +355,7 @@ constexpr auto combine_facts() {
 template <class A>
 constexpr auto shared_needs() {
   return std::to_array<Figure>({
-      figure<A>("HCCL_BUFFSIZE", "MB of the window of the communicator, set before it is made",
+      figure<A>("HCCL_BUFFSIZE", "MiB of the window of the communicator, set before it is made",
                 [](const A& a) { return needed_window_mb(a, a.bs(), a.topk(), a.hidden()); }),
   });
 }

@@ -33,6 +33,9 @@ constexpr auto split_shape_rules() {
               [](const A& a) { return a.bs() == 8 || a.bs() == 16 || a.bs() == 256; }),
       rule<A>(Stage::shapes, k950, "K", "be 6 or 8 in the split operators",
               [](const A& a) { return a.topk() == 6 || a.topk() == 8; }),
+      rule<A>(
+          Stage::shapes, kHost, "K", "be at most moeExpertNum",
+          [](const A& a) { return a.topk() <= a.moe_expert_num; }, "route each token to fewer experts"),
       rule<A>(Stage::shapes, k950, "H", "be 4096 or 7168 in the split operators",
               [](const A& a) { return a.hidden() == 4096 || a.hidden() == 7168; }),
   });
@@ -43,14 +46,42 @@ template <class A>
 inline constexpr auto kSharedAttributes = attribute_rules<A>();
 template <class A>
 inline constexpr auto kSharedRest = join(group_rules<A>(), token_rules<A>(), shape_rules<A>());
+template <class A>
+inline constexpr auto kSplitRules = join(split_attribute_rules<A>(), split_shape_rules<A>());
+
+// Whether a rule of dispatch and combine can be broken in an operator with such parameters and dimensions: it speaks of one
+// of them, and neither of what halves don't have nor of what they allow less of.
+template <class A, const auto& kParams, const auto& kDims>
+constexpr bool can_be_broken(const Rule& rule) {
+  const auto named = [&](const auto& one) { return one.name == rule.subject; };
+  const bool is_about_it = std::any_of(std::begin(kParams), std::end(kParams), named) ||
+                           std::any_of(std::begin(kDims), std::end(kDims), named);
+  constexpr std::string_view kOfOthers[] = {"tpWorldSize", "zeroExpertNum", "commAlg "};
+  const bool is_of_others =
+      std::any_of(std::begin(kOfOthers), std::end(kOfOthers),
+                  [&](std::string_view name) { return rule.must.find(name) != std::string_view::npos; });
+  const std::uint8_t on = rule.on.bits & kSplit.bits;
+  const bool is_narrower = std::any_of(kSplitRules<A>.begin(), kSplitRules<A>.end(), [&](const Rule& own) {
+    return own.on.bits == k950.bits && own.subject == rule.subject;
+  });
+  return on != 0 && is_about_it && !is_of_others && !(on == k950.bits && is_narrower);
+}
+
+template <class A, const auto& kRules, const auto& kParams, const auto& kDims>
+constexpr auto rules_about() {
+  constexpr auto kWanted = can_be_broken<A, kParams, kDims>;
+  std::array<Rule, std::count_if(kRules.begin(), kRules.end(), kWanted)> kept{};
+  std::copy_if(kRules.begin(), kRules.end(), kept.begin(), kWanted);
+  return kept;
+}
 
 // What of all these concerns an operator with such parameters and dimensions. `own_attributes` and `own_shapes` are its own.
 template <class A, const auto& kParams, const auto& kDims, const auto& kOwnFirst, const auto& kOwnAttributes,
           const auto& kOwnShapes>
 constexpr auto split_rules() {
-  return join(null_rules<A>(), kOwnFirst, rules_about<kSharedAttributes<A>, kParams, kDims, kSplit.bits>(),
-              split_attribute_rules<A>(), kOwnAttributes,
-              rules_about<kSharedRest<A>, kParams, kDims, kSplit.bits>(), split_shape_rules<A>(), kOwnShapes);
+  return join(null_rules<A>(), kOwnFirst, split_attribute_rules<A>(),
+              rules_about<A, kSharedAttributes<A>, kParams, kDims>(), kOwnAttributes,
+              rules_about<A, kSharedRest<A>, kParams, kDims>(), split_shape_rules<A>(), kOwnShapes);
 }
 
 inline constexpr contract::Codes kTilingCodes = {.format = ACLNN_ERR_INNER_TILING_ERROR,

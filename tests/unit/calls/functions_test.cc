@@ -18,6 +18,7 @@ namespace {
 
 using testing::AnyOf;
 using testing::HasSubstr;
+using testing::Not;
 using testing::StartsWith;
 
 TEST(Functions, EveryContractHasAFunctionAndEveryFunctionAContract) {
@@ -97,8 +98,20 @@ TEST(Explain, PagesHaveTheContractsRules) {
   EXPECT_THAT(text, HasSubstr("ACLNN_ERR_INNER_TILING_ERROR"));
   const std::string parameter = page_of_parameter(contract, "worldSize").as_text();
   EXPECT_THAT(parameter, HasSubstr("localRankId"));  // whose rule names it
-  EXPECT_THAT(parameter, testing::Not(HasSubstr("pruningThresholdOptional")));
+  EXPECT_THAT(parameter, Not(HasSubstr("pruningThresholdOptional")));
   EXPECT_TRUE(page_of_parameter(contract, "nothing").title.empty());
+}
+
+// Halves of dispatch and combine have rules of the whole, but not those on what only the whole has.
+TEST(Explain, PagesOfHalvesHaveNoRulesThatNobodyCanBreak) {
+  for (const char* name : {"MoeDistributeDispatchSetup", "MoeDistributeDispatchTeardown",
+                           "MoeDistributeCombineSetup", "MoeDistributeCombineTeardown"}) {
+    const std::string page = page_of(contract_of(*find_function(name))).as_text();
+    EXPECT_THAT(page, HasSubstr("be 2 or 8 in the split operators")) << name;
+    EXPECT_THAT(page, HasSubstr("be a multiple of epWorldSize - sharedExpertRankNum")) << name;
+    for (const char* foreign : {"tpWorldSize", "zeroExpertNum", "hierarchy", "fullmesh_v2", "[2, 1024]"})
+      EXPECT_THAT(page, Not(HasSubstr(foreign))) << name;
+  }
 }
 
 TEST(Explain, MarkdownTablesHaveOneCellPerColumn) {
