@@ -40,8 +40,8 @@ TEST_F(Machine, ThisOneIsDescribed) {
     EXPECT_EQ(found["level"] == "good", found["advice"] == "") << found;
     EXPECT_NE(found["value"], "");
   }
-  EXPECT_THAT(subjects, testing::IsSupersetOf(
-                            {"SIMD", "cores", "NUMA nodes", "memory", "huge pages", "/dev/shm", "threads"}));
+  EXPECT_THAT(subjects, testing::IsSupersetOf({"SIMD", "cores", "NUMA nodes", "memory", "huge pages",
+                                               "shared memory", "threads"}));
 }
 
 TEST_F(Machine, WhatHasToChangeIsSaid) {
@@ -51,6 +51,14 @@ TEST_F(Machine, WhatHasToChangeIsSaid) {
   EXPECT_THAT(outcome.text, AllOf(HasSubstr("sysctl vm.overcommit_memory=0"), HasSubstr("1 to change")));
   write("proc/sys/vm/overcommit_memory", "0\n");
   EXPECT_EQ(doctor().code, 0);
+}
+
+TEST_F(Machine, WhatProcessesCannotShareIsSaid) {
+  const std::string command =
+      "ulimit -f 1048576 && '" + std::string(MOEYARD_CLI) + "' doctor --root " + root();
+  const Outcome outcome = moeyard::test::run_program("/bin/sh", {"-c", command});
+  EXPECT_THAT(outcome.text,
+              AllOf(HasSubstr("shared memory at most "), HasSubstr("1 GiB each at least: ulimit -f")));
 }
 
 TEST_F(Machine, WhatCostsSpeedIsSaid) {

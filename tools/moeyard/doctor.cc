@@ -31,10 +31,10 @@ void print_table(const std::vector<Finding>& findings) {
   const Style style = style_of_output();
   for (const Finding& found : findings) {
     const std::string level = fmt::format("{:<6}", text_of(found.level));
-    fmt::print("{} {:<12} {}\n",
+    fmt::print("{} {:<13} {}\n",
                found.level == Finding::Level::good ? in_green(style, level) : in_red(style, level),
                found.subject, found.value);
-    if (!found.advice.empty()) fmt::print("       {:<12} {}\n", "", found.advice);
+    if (!found.advice.empty()) fmt::print("       {:<13} {}\n", "", found.advice);
   }
   const auto notes = std::ranges::count(findings, Finding::Level::note, &Finding::level),
              changes = std::ranges::count(findings, Finding::Level::change, &Finding::level);

@@ -3,8 +3,9 @@
 
 #include <fmt/format.h>
 #include <sched.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
-#include <sys/statvfs.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <charconv>
@@ -24,6 +25,7 @@ namespace fs = std::filesystem;
 constexpr std::int64_t kThreadsOfManyRanks =
     4096;  // 768 ranks have a thread of the program and one or two streams each
 constexpr std::int64_t kMegabyte = 1 << 20;
+constexpr std::int64_t kLeastShared = 8192 * kMegabyte;  // what a few ranks take
 
 class Machine {
  public:
@@ -201,16 +203,30 @@ Finding huge_pages(const Machine& machine) {
   return found;
 }
 
-Finding shared_memory(const Machine& machine) {
-  struct statvfs info {};
-  if (::statvfs((machine.root() / "dev/shm").c_str(), &info) != 0)
-    return {"/dev/shm", "none", Level::note,
-            "processes of one host cannot share memory by files there; mount a tmpfs on /dev/shm"};
-  const auto bytes = static_cast<std::int64_t>(info.f_bavail * info.f_frsize);
-  Finding found{"/dev/shm", size_text(bytes) + " free"};
-  if (bytes < 64 * kMegabyte) {
+// What processes on one host share is in files without a name (src/runtime/shared_memory.h), cut from units of 1 GiB.
+Finding shared_memory() {
+  const auto limit_of = [](auto resource) {
+    rlimit limit{};
+    return ::getrlimit(resource, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY
+               ? static_cast<std::int64_t>(std::min<rlim_t>(limit.rlim_cur, INT64_MAX))
+               : INT64_MAX;
+  };
+  const std::int64_t space = limit_of(RLIMIT_AS), file = limit_of(RLIMIT_FSIZE),
+                     least = std::min(space, file);
+  Finding found{"shared memory", least == INT64_MAX ? "any size" : "at most " + size_text(least)};
+  const int descriptor = ::memfd_create("moeyard doctor", MFD_CLOEXEC);
+  if (descriptor < 0) {
+    found.value = "none";
+    found.level = Level::change;
+    found.advice =
+        "memfd_create fails, so ranks cannot be processes: allow that system call in the container, or make "
+        "ranks "
+        "threads";
+  } else if (::close(descriptor); least < kLeastShared) {
     found.level = Level::note;
-    found.advice = "64 MiB should be free there; containers take docker run --shm-size=1g";
+    found.advice = fmt::format(
+        "ranks that are processes map the memory of all of them, 1 GiB each at least: ulimit {} unlimited",
+        space < file ? "-v" : "-f");
   }
   return found;
 }
@@ -262,9 +278,9 @@ Finding mappings(const Machine& machine) {
 
 std::vector<Finding> examine_machine(const fs::path& root) {
   const Machine machine(root);
-  return {processor(machine),     simd(),           cores(machine),      load(machine),
-          numa(machine),          memory(machine),  overcommit(machine), huge_pages(machine),
-          shared_memory(machine), threads(machine), open_files(),        mappings(machine)};
+  return {processor(machine), simd(),           cores(machine),      load(machine),
+          numa(machine),      memory(machine),  overcommit(machine), huge_pages(machine),
+          shared_memory(),    threads(machine), open_files(),        mappings(machine)};
 }
 
 }  // namespace moeyard::tool
