@@ -337,16 +337,18 @@ Result<std::vector<Call>> parse_calls(const json& object, const std::filesystem:
   call.values.resize(call.function->parameters.size());
   call.folder = path.parent_path();
   const bool recorded = !member("recorded").is_null();
-  MOEYARD_TRY(read_parameters(member("parameters"), top.in("parameters"), recorded, call));
+  const json& ranks = member("ranks");
+  if (!member("parameters").is_null() || ranks.is_null())
+    MOEYARD_TRY(read_parameters(member("parameters"), top.in("parameters"), recorded, call));
   if (!member("groups").is_null()) MOEYARD_TRY(read_groups(member("groups"), top.in("groups"), call));
   if (!member("environment").is_null())
     MOEYARD_TRY(read_environment(member("environment"), top.in("environment"), call));
   if (!member("soc").is_null()) call.soc = MOEYARD_TRY(read_text(member("soc"), top.in("soc")));
-  const json& ranks = member("ranks");
   if (ranks.is_null()) return std::vector<Call>{std::move(call)};
   if (!ranks.is_array() || ranks.empty() || ranks.size() > kMostRanks)
     return top.in("ranks").refuse("must be an array of 1 to {} objects: what each rank passes otherwise",
                                   kMostRanks);
+  call.is_one_of_all = true;
   std::vector<Call> calls(ranks.size(), call);
   for (std::size_t r = 0; r < ranks.size(); ++r)
     MOEYARD_TRY(read_parameters(ranks[r], top.in(fmt::format("ranks.{}", r)), recorded, calls[r]));

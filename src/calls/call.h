@@ -47,6 +47,7 @@ struct Call {
   std::map<std::string, std::string> environment;
   std::string soc;               // product to check for; empty: MOEYARD_SOC
   std::filesystem::path folder;  // where files of elements are
+  bool is_one_of_all = false;    // the file lists the calls of all ranks of the group
 
   std::size_t index_of(std::string_view parameter) const;  // parameters.size(): it has none of that name
   const Value& value_of(std::string_view parameter) const;

@@ -326,7 +326,7 @@ Result<std::vector<Verdict>> check_calls(const std::vector<Call>& calls) {
     aclrtSetDevice(0 <= rank && rank < kMostRanks ? static_cast<std::int32_t>(rank) : 0);
     verdicts.push_back(MOEYARD_TRY(check_call(call, groups)));
   }
-  if (calls.size() > 1) {
+  if (calls.front().is_one_of_all) {
     compare_facts(verdicts);
     compare_ranks(calls, verdicts);
   }

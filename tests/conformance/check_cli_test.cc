@@ -86,12 +86,13 @@ TEST_F(Check, FindsOutputDtypesThatWereLeftOut) {
 TEST_F(Check, TooSmallBuffer) {
   json call = dispatch();
   call["environment"]["HCCL_BUFFSIZE"] = "64";
-  expect_refusal(call, "A3",
-                 "HCCL_BUFFSIZE is 64 MiB but must be at least 130 MiB for 64 tokens per rank, K 8, H 7168 and "
-                 "16 ranks, by "
-                 "2 * (L * BS * W * Align512(Align32(2 * H) + 64) + (K + sharedExpertNum) * BS * Align512(2 "
-                 "* H)) bytes; "
-                 "set it before the communicator is made");
+  expect_refusal(
+      call, "A3",
+      "HCCL_BUFFSIZE is 64 MiB but must be at least 130 MiB for 64 tokens per rank, K 8, H 7168 and "
+      "16 ranks, by "
+      "2 * (L * BS * W * Align512(Align32(2 * H) + 64) + (K + sharedExpertNum) * BS * Align512(2 "
+      "* H)) bytes; "
+      "set it before the communicator is made");
 }
 
 TEST_F(Check, AbsentWeightsOnA2) {
@@ -160,6 +161,14 @@ TEST_F(Check, DifferentParametersOnDifferentRanks) {
                       {"expertIds", "INT32[63,8]"},
                       {"expertScalesOptional", "FP32[63,8]"}};
   expect_refusal(call, "A3", "pass the largest BS of all ranks times epWorldSize as globalBs");
+  const json shared = call["parameters"];
+  for (json& rank : call["ranks"]) {
+    json whole = shared;
+    whole.update(rank);
+    rank = whole;
+  }
+  call.erase("parameters");  // which say nothing that the ranks don't
+  expect_refusal(call, "A3", "pass the largest BS of all ranks times epWorldSize as globalBs");
 }
 
 TEST_F(Check, RanksThatNeverCome) {
@@ -168,6 +177,8 @@ TEST_F(Check, RanksThatNeverCome) {
   call["ranks"] = {{{"epRankId", 0}}, {{"epRankId", 1}}, {{"epRankId", 1}}};
   expect_refusal(call, "A3", "2 of the 4 ranks never make the call (rank 2, 3), so the others wait for them");
   expect_refusal(call, "A3", "two of the calls are made by rank 1");
+  call["ranks"] = {{{"epRankId", 2}}};
+  expect_refusal(call, "A3", "3 of the 4 ranks never make the call (rank 0, 1, 3)");
 }
 
 TEST_F(Check, TellsAllThatIsWrongAtOnce) {
