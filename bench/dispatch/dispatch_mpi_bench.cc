@@ -1,6 +1,7 @@
 // Moeyard. SPDX-License-Identifier: Apache-2.0
 // Dispatch against what a program does without it: rows packed by destination, MPI_Alltoallv between two processes, rows
-// unpacked to their places. The program starts itself under mpirun for that; `of_rival` is MPI's median time over ours.
+// unpacked to their places. The program starts itself under mpirun for that; `of_rival` is MPI's median time over ours,
+// with ranks that are threads, and with ranks that are processes as MPI's are.
 #include <benchmark/benchmark.h>
 #include <mpi.h>
 #include <unistd.h>
@@ -11,6 +12,7 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "bench/dispatch/processes.h"
 #include "bench/dispatch/scenario.h"
 
 namespace bench::dispatch {
@@ -117,6 +119,13 @@ double mpi_time() {
   return pclose(pipe) == 0 ? seconds : 0;
 }
 
+void count_against(benchmark::State& state, double own, double other) {
+  const double bytes = static_cast<double>(kRowsInAll * kRowBytes);
+  state.counters["GB/s"] = bytes / own / 1e9;
+  state.counters["rival_GB/s"] = bytes / other / 1e9;
+  state.counters["of_rival"] = other / own;
+}
+
 void dispatch_against_mpi(benchmark::State& state) {
   const double before = mpi_time();
   if (before == 0) return state.SkipWithError("mpirun failed or its rows are wrong");
@@ -133,19 +142,29 @@ void dispatch_against_mpi(benchmark::State& state) {
       state.SetIterationTime(own.back());
     }
   }
-  const double other = (before + mpi_time()) / 2;
-  const double bytes = static_cast<double>(kRowsInAll * kRowBytes);
-  state.counters["GB/s"] = bytes / median(own) / 1e9;
-  state.counters["rival_GB/s"] = bytes / other / 1e9;
-  state.counters["of_rival"] = other / median(own);
+  count_against(state, median(own), (before + mpi_time()) / 2);
 }
 BENCHMARK(dispatch_against_mpi)->UseManualTime()->Unit(benchmark::kMillisecond)->Iterations(30);
+
+void processes_against_mpi(benchmark::State& state) {
+  std::vector<double> own, other;
+  for (auto _ : state) {  // turn by turn
+    other.push_back(mpi_time());
+    own.push_back(process_times().dispatch);
+    if (other.back() == 0 || own.back() == 0)
+      return state.SkipWithError("mpirun or a process failed, or rows are wrong");
+    state.SetIterationTime(own.back());
+  }
+  count_against(state, median(own), median(other));
+}
+BENCHMARK(processes_against_mpi)->UseManualTime()->Unit(benchmark::kMillisecond)->Iterations(3);
 
 }  // namespace
 }  // namespace bench::dispatch
 
 int main(int argc, char** argv) {
   if (std::getenv("OMPI_COMM_WORLD_RANK") != nullptr) return bench::dispatch::run_under_mpi(argc, argv);
+  if (bench::dispatch::asked_for_processes()) return bench::dispatch::run_processes();
   benchmark::Initialize(&argc, argv);
   benchmark::RunSpecifiedBenchmarks();
   return 0;
