@@ -22,6 +22,7 @@ struct Option {
   std::vector<std::string> choices = {};
   double least = 0, most = 0;                           // of a number; both 0: any
   std::vector<std::string> needed = {}, excluded = {};  // names of other options
+  bool is_hidden = false;                               // not in the help
   bool* given = nullptr;                                // becomes true if the option is there
 
   Option& type(std::string_view shown) { return type_name = shown, *this; }
@@ -30,6 +31,7 @@ struct Option {
   Option& between(double low, double high) { return least = low, most = high, *this; }
   Option& needs(std::string_view other) { return needed.emplace_back(other), *this; }
   Option& tells(bool& whether_given) { return given = &whether_given, *this; }
+  Option& hide() { return is_hidden = true, *this; }
   Option& excludes(std::string_view other) { return excluded.emplace_back(other), *this; }
 };
 

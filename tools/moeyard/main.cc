@@ -30,6 +30,7 @@ CLI::Option* add_option(CLI::App& app, const Option& option) {
   if (has_default && !option.is_required) added->capture_default_str();
   if (!option.type_name.empty()) added->type_name(option.type_name);
   if (!option.choices.empty()) added->check(CLI::IsMember(option.choices));
+  if (option.is_hidden) added->group("");
   if (option.given != nullptr) added->each([given = option.given](const std::string&) { *given = true; });
   return added->required(option.is_required);
 }
