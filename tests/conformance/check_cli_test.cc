@@ -15,6 +15,7 @@
 namespace {
 
 using moeyard::test::Outcome;
+using moeyard::test::run_moeyard;
 using nlohmann::json;
 using testing::AllOf;
 using testing::HasSubstr;
@@ -39,7 +40,7 @@ class Check : public testing::Test {
     std::ofstream(path_) << text;
     std::vector<std::string> arguments = {"check", path_.string()};
     arguments.insert(arguments.end(), more.begin(), more.end());
-    return moeyard::test::run_program(MOEYARD_CLI, arguments, environment);
+    return run_moeyard(arguments, environment);
   }
   void expect_refusal(const json& call, const std::string& soc, const std::string& part) {
     const Outcome outcome = check(call, {"--soc", soc});

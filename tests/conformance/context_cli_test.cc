@@ -13,6 +13,7 @@ namespace {
 
 using moeyard::ScheduleContext;
 using moeyard::test::Outcome;
+using moeyard::test::run_moeyard;
 using testing::HasSubstr;
 
 class ContextCommand : public testing::Test {
@@ -28,7 +29,7 @@ class ContextCommand : public testing::Test {
   Outcome show(const void* bytes, std::size_t count) const {
     std::ofstream(path_, std::ios::binary)
         .write(static_cast<const char*>(bytes), static_cast<std::streamsize>(count));
-    return moeyard::test::run_program(MOEYARD_CLI, {"context", path_.string()});
+    return run_moeyard({"context", path_.string()});
   }
   ScheduleContext ffn_worker() const {
     ScheduleContext context;
@@ -102,10 +103,10 @@ TEST_F(ContextCommand, RefusesOtherFiles) {
   EXPECT_EQ(outcome.code, 2);
   EXPECT_THAT(outcome.text,
               HasSubstr("has 1023 bytes but a context has 1024; copy exactly those from device memory"));
-  outcome = moeyard::test::run_program(MOEYARD_CLI, {"context", "/no/such/file"});
+  outcome = run_moeyard({"context", "/no/such/file"});
   EXPECT_EQ(outcome.code, 2);
   EXPECT_THAT(outcome.text, HasSubstr("'/no/such/file' cannot be read"));
-  EXPECT_EQ(moeyard::test::run_program(MOEYARD_CLI, {"context"}).code, 2);
+  EXPECT_EQ(run_moeyard({"context"}).code, 2);
 }
 
 }  // namespace

@@ -11,6 +11,7 @@
 namespace {
 
 using moeyard::test::Outcome;
+using moeyard::test::run_moeyard;
 using moeyard::test::TemporaryFolder;
 using nlohmann::json;
 using testing::AllOf;
@@ -26,13 +27,13 @@ class Machine : public testing::Test {
   }
   std::string root() const { return folder_.path().string(); }
   Outcome doctor(const std::string& environment = "") const {
-    return moeyard::test::run_program(MOEYARD_CLI, {"doctor", "--root", root()}, environment);
+    return run_moeyard({"doctor", "--root", root()}, environment);
   }
   const TemporaryFolder folder_;
 };
 
 TEST_F(Machine, ThisOneIsDescribed) {
-  const Outcome outcome = moeyard::test::run_program(MOEYARD_CLI, {"doctor", "--json"});
+  const Outcome outcome = run_moeyard({"doctor", "--json"});
   const json report = json::parse(outcome.text);
   std::vector<std::string> subjects;
   for (const auto& found : report["findings"]) {
@@ -97,21 +98,20 @@ TEST_F(Machine, BenchShowsEachFigureBesideItsLimit) {
                           {"of_rival", 0.7}},
                          {{"name", "wrong"}, {"error_occurred", true}, {"error_message", "wrong rows"}}});
   program("two_bench", {{{"name", "two_phases/0"}, {"real_time", 1600.0}, {"time_unit", "ns"}}});
-  const Outcome outcome = moeyard::test::run_program(MOEYARD_CLI, {"bench", "--programs", root()});
+  const Outcome outcome = run_moeyard({"bench", "--programs", root()});
   EXPECT_EQ(outcome.code, 0) << outcome.text;
   EXPECT_THAT(
       outcome.text,
       AllOf(HasSubstr("9 GB/s        10 GB/s     0.90"), HasSubstr("7 GB/s        10 GB/s     0.70     0.80"),
             HasSubstr("wrong rows"), HasSubstr("1.6 us           2 us     1.25     1.00")));
-  const Outcome one =
-      moeyard::test::run_program(MOEYARD_CLI, {"bench", "two", "--quick", "--json", "--programs", root()});
+  const Outcome one = run_moeyard({"bench", "two", "--quick", "--json", "--programs", root()});
   const json figures = json::parse(one.text.substr(one.text.find('{')))["figures"];
   ASSERT_EQ(figures.size(), 1U);
   EXPECT_EQ(figures[0]["reached"], 1.25);
-  EXPECT_EQ(moeyard::test::run_program(MOEYARD_CLI, {"bench", "none", "--programs", root()}).code, 2);
+  EXPECT_EQ(run_moeyard({"bench", "none", "--programs", root()}).code, 2);
   write("bad_bench", "#!/bin/sh\nexit 1\n");
   fs::permissions(folder_.path() / "bad_bench", fs::perms::owner_all);
-  EXPECT_EQ(moeyard::test::run_program(MOEYARD_CLI, {"bench", "bad", "--programs", root()}).code, 3);
+  EXPECT_EQ(run_moeyard({"bench", "bad", "--programs", root()}).code, 3);
 }
 
 }  // namespace

@@ -22,7 +22,7 @@ using Clock = std::chrono::steady_clock;
 
 Outcome launch(std::vector<std::string> arguments, const std::string& environment = "") {
   arguments.insert(arguments.begin(), "launch");
-  return run_program(MOEYARD_CLI, arguments, environment);
+  return run_moeyard(arguments, environment);
 }
 Outcome launch_shell(int ranks, const std::string& script, const std::string& environment = "") {
   return launch({"-n", std::to_string(ranks), "sh", "-c", script}, environment);

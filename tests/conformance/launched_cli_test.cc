@@ -8,15 +8,15 @@
 #include <unistd.h>
 
 #include <chrono>
-#include <sstream>
 
 #include "support/model_files.h"
 #include "support/programs.h"
 
 namespace {
 
+using moeyard::test::contents;
 using moeyard::test::Outcome;
-using moeyard::test::run_program;
+using moeyard::test::run_moeyard;
 using moeyard::test::run_together;
 using moeyard::test::TemporaryFolder;
 using nlohmann::json;
@@ -31,22 +31,9 @@ namespace fs = std::filesystem;
 
 const fs::path kData = fs::path(MOEYARD_TEST_DATA) / "qwen3_moe";
 
-std::string contents(const fs::path& path) {
-  std::ostringstream text;
-  text << std::ifstream(path, std::ios::binary).rdbuf();
-  return text.str();
-}
-
 std::vector<std::string> arguments(const std::vector<std::string>& more = {}) {
-  std::vector<std::string> all = {"run",
-                                  "--model",
-                                  kData.string(),
-                                  "--layer",
-                                  "2",
-                                  "--input",
-                                  (kData / "hidden.safetensors").string(),
-                                  "--expect",
-                                  (kData / "expected.safetensors").string()};
+  std::vector<std::string> all =
+      moeyard::test::run_arguments(kData, 2, {"--expect", (kData / "expected.safetensors").string()});
   all.insert(all.end(), more.begin(), more.end());
   return all;
 }
@@ -91,10 +78,9 @@ TEST(Torchrun, RanksGiveTheSameBitsAndReportAsThreads) {
   const TemporaryFolder folder;
   const std::string plain = (folder.path() / "plain.safetensors").string();
   const std::string plain_report = (folder.path() / "plain.json").string();
-  ASSERT_EQ(run_program(MOEYARD_CLI,
-                        arguments({"--ranks", "3", "--output", plain, "--with-topk", "--json", plain_report}))
-                .code,
-            0);
+  ASSERT_EQ(
+      run_moeyard(arguments({"--ranks", "3", "--output", plain, "--with-topk", "--json", plain_report})).code,
+      0);
   const std::string output = (folder.path() / "out.safetensors").string();
   const std::string report = (folder.path() / "out.json").string();
   const auto outcomes = run_together(
@@ -138,7 +124,7 @@ TEST(Torchrun, ARankThatNeverComesIsNamedInTime) {
 
 TEST(Torchrun, WithoutRankZeroTheOthersSayWhereTheyLooked) {
   auto environments = torchrun(2, "HCCL_CONNECT_TIMEOUT=1");
-  const Outcome outcome = run_program(MOEYARD_CLI, arguments(), environments[1]);
+  const Outcome outcome = run_moeyard(arguments(), environments[1]);
   EXPECT_EQ(outcome.code, 3) << outcome.text;
   EXPECT_THAT(outcome.text, AllOf(HasSubstr("rank 1 did not find rank 0 at 127.0.0.1, port "),
                                   HasSubstr("within 1 s (Connection refused)")));
@@ -224,11 +210,10 @@ TEST(Slurm, RankZeroIsOnTheFirstHostOfTheList) {
                                                        {"n[3,5]", "n3,"},
                                                        {"rack1-[010-020]", "rack1-010,"}};
   for (const auto& [list, host] : lists) {
-    const Outcome outcome =
-        run_program(MOEYARD_CLI, arguments(),
-                    std::string("SLURM_PROCID=1 SLURM_NTASKS=2 SLURM_JOB_ID=12345 SLURM_STEP_ID=2 "
-                                "HCCL_CONNECT_TIMEOUT=1 SLURM_STEP_NODELIST='") +
-                        list + "'");
+    const Outcome outcome = run_moeyard(
+        arguments(), std::string("SLURM_PROCID=1 SLURM_NTASKS=2 SLURM_JOB_ID=12345 SLURM_STEP_ID=2 "
+                                 "HCCL_CONNECT_TIMEOUT=1 SLURM_STEP_NODELIST='") +
+                         list + "'");
     EXPECT_EQ(outcome.code, 3) << outcome.text;
     EXPECT_THAT(outcome.text, AllOf(HasSubstr(std::string("did not find rank 0 at ") + host),
                                     HasSubstr(", port 22347, within 1 s")));
@@ -236,9 +221,8 @@ TEST(Slurm, RankZeroIsOnTheFirstHostOfTheList) {
 }
 
 TEST(Slurm, AScriptMayRunRanksOfItsOwn) {
-  const Outcome outcome =
-      run_program(MOEYARD_CLI, arguments({"--ranks", "4"}),
-                  "SLURM_PROCID=0 SLURM_NTASKS=2 SLURM_LOCALID=0 SLURM_NODELIST=localhost");
+  const Outcome outcome = run_moeyard(
+      arguments({"--ranks", "4"}), "SLURM_PROCID=0 SLURM_NTASKS=2 SLURM_LOCALID=0 SLURM_NODELIST=localhost");
   EXPECT_EQ(outcome.code, 0) << outcome.text;
   EXPECT_THAT(outcome.text, HasSubstr("4 ranks with"));
 }
@@ -246,7 +230,7 @@ TEST(Slurm, AScriptMayRunRanksOfItsOwn) {
 TEST(MoeyardLaunch, RunsALayerByTheRankTable) {
   auto call = arguments();
   call.insert(call.begin(), {"launch", "-n", "4", MOEYARD_CLI});
-  const Outcome outcome = run_program(MOEYARD_CLI, call);
+  const Outcome outcome = run_moeyard(call);
   EXPECT_EQ(outcome.code, 0) << outcome.text;
   EXPECT_THAT(outcome.last_line(), StartsWith("[0] PASS "));
   EXPECT_THAT(outcome.text, AllOf(HasSubstr("4 ranks with"), Not(HasSubstr("[1]"))));
@@ -261,7 +245,7 @@ struct BadEnvironment {
 class BadEnvironments : public testing::TestWithParam<BadEnvironment> {};
 
 TEST_P(BadEnvironments, EndWithTwoAndASentence) {
-  const Outcome outcome = run_program(MOEYARD_CLI, arguments(GetParam().more), GetParam().variables);
+  const Outcome outcome = run_moeyard(arguments(GetParam().more), GetParam().variables);
   EXPECT_EQ(outcome.code, 2) << outcome.text;
   EXPECT_THAT(outcome.text, HasSubstr(GetParam().says));
   EXPECT_EQ(std::count(outcome.text.begin(), outcome.text.end(), '\n'), 1) << outcome.text;

@@ -16,56 +16,53 @@
 namespace {
 
 using moeyard::test::Outcome;
+using moeyard::test::run_moeyard;
 using testing::HasSubstr;
 using testing::Not;
 
-Outcome moeyard_program(const std::vector<std::string>& arguments) {
-  return moeyard::test::run_program(MOEYARD_CLI, arguments);
-}
-
 TEST(Ops, ListsOperatorsByFamily) {
-  const Outcome outcome = moeyard_program({"ops"});
+  const Outcome outcome = run_moeyard({"ops"});
   EXPECT_EQ(outcome.code, 0) << outcome.text;
   EXPECT_THAT(outcome.text, HasSubstr("\nbalance "));
   EXPECT_THAT(outcome.text, HasSubstr("aclnnMoeDistributeDispatchV2, V3, V4"));
 }
 
 TEST(Ops, ListsAFamilyOrAWord) {
-  const Outcome family = moeyard_program({"ops", "balance"});
+  const Outcome family = run_moeyard({"ops", "balance"});
   EXPECT_THAT(family.text, HasSubstr("aclnnMoeUpdateExpert"));
   EXPECT_THAT(family.text, Not(HasSubstr("Dispatch")));
-  EXPECT_THAT(moeyard_program({"ops", "updateexp"}).text, HasSubstr("aclnnMoeUpdateExpert"));
-  const Outcome none = moeyard_program({"ops", "nothing"});
+  EXPECT_THAT(run_moeyard({"ops", "updateexp"}).text, HasSubstr("aclnnMoeUpdateExpert"));
+  const Outcome none = run_moeyard({"ops", "nothing"});
   EXPECT_EQ(none.code, 2);
   EXPECT_THAT(none.text, HasSubstr("has the word 'nothing'"));
 }
 
 TEST(Explain, TellsOfAnOperatorAParameterAndACode) {
-  const Outcome all = moeyard_program({"explain", "aclnnMoeDistributeDispatchV4"});
+  const Outcome all = run_moeyard({"explain", "aclnnMoeDistributeDispatchV4"});
   EXPECT_EQ(all.code, 0) << all.text;
   EXPECT_THAT(all.text, HasSubstr("epWorldSize"));
-  EXPECT_THAT(moeyard_program({"explain", "MoeDistributeDispatchV4", "epWorldSize"}).text,
+  EXPECT_THAT(run_moeyard({"explain", "MoeDistributeDispatchV4", "epWorldSize"}).text,
               HasSubstr("be in [2, 768], with commAlg hierarchy a multiple"));
-  EXPECT_THAT(moeyard_program({"explain", "MoeDistributeDispatchV4", "161001"}).text,
+  EXPECT_THAT(run_moeyard({"explain", "MoeDistributeDispatchV4", "161001"}).text,
               HasSubstr("name a communicator"));
 }
 
 TEST(Explain, SaysWhatToDoAboutPeersThatNeverConnect) {
-  EXPECT_THAT(moeyard_program({"explain", "HCCL_E_TIMEOUT"}).text, HasSubstr("HCCL_CONNECT_TIMEOUT"));
-  EXPECT_THAT(moeyard_program({"explain", "507048"}).text, HasSubstr("names the ranks that are missing"));
+  EXPECT_THAT(run_moeyard({"explain", "HCCL_E_TIMEOUT"}).text, HasSubstr("HCCL_CONNECT_TIMEOUT"));
+  EXPECT_THAT(run_moeyard({"explain", "507048"}).text, HasSubstr("names the ranks that are missing"));
 }
 
 TEST(Explain, RefusesWhatItDoesNotKnow) {
-  const Outcome outcome = moeyard_program({"explain", "nothing"});
+  const Outcome outcome = run_moeyard({"explain", "nothing"});
   EXPECT_EQ(outcome.code, 2);
   EXPECT_THAT(outcome.text, HasSubstr("neither an operator nor a code"));
-  const Outcome parameter = moeyard_program({"explain", "MoeUpdateExpert", "epWorldSize"});
+  const Outcome parameter = run_moeyard({"explain", "MoeUpdateExpert", "epWorldSize"});
   EXPECT_EQ(parameter.code, 2);
   EXPECT_THAT(parameter.text, HasSubstr("its parameters are expertIds, eplbTable"));
 }
 
 TEST(Env, ListsSettingsAndVariablesOfHccl) {
-  const Outcome outcome = moeyard::test::run_program(MOEYARD_CLI, {"env"}, "MOEYARD_SOC=A3 HCCL_BUFFSIZE=64");
+  const Outcome outcome = run_moeyard({"env"}, "MOEYARD_SOC=A3 HCCL_BUFFSIZE=64");
   EXPECT_EQ(outcome.code, 0) << outcome.text;
   EXPECT_THAT(outcome.text, testing::ContainsRegex("MOEYARD_SOC +A3 +environment +host"));
   EXPECT_THAT(outcome.text, testing::ContainsRegex("HCCL_BUFFSIZE +64 +environment +200"));
@@ -73,29 +70,21 @@ TEST(Env, ListsSettingsAndVariablesOfHccl) {
 }
 
 TEST(Env, NamesWhatIsMisspelt) {
-  const auto env = [](const char* environment) {
-    return moeyard::test::run_program(MOEYARD_CLI, {"env"}, environment);
-  };
+  const auto env = [](const char* environment) { return run_moeyard({"env"}, environment); };
   EXPECT_THAT(env("MOEYARD_SOCK=A3").text, HasSubstr("MOEYARD_SOCK is set but is no setting of Moeyard"));
   EXPECT_THAT(env("MOEYARD_LOG=debgu").text, HasSubstr("MOEYARD_LOG=debgu is not one of debug, plan"));
   EXPECT_EQ(env("HCCL_BUFFSIZE=many").code, 2);
-  const std::string data = MOEYARD_TEST_DATA;
-  const Outcome run = moeyard::test::run_program(
-      MOEYARD_CLI,
-      {"run", "--model", data + "/mixtral", "--layer", "1", "--input", data + "/mixtral/hidden.safetensors"},
-      "MOEYARD_TARGET=AVX9");
+  const std::filesystem::path data = std::filesystem::path(MOEYARD_TEST_DATA) / "mixtral";
+  const Outcome run = run_moeyard(moeyard::test::run_arguments(data, 1), "MOEYARD_TARGET=AVX9");
   EXPECT_THAT(run.text, HasSubstr("MOEYARD_TARGET=AVX9 is no SIMD target of this machine, which has"));
 }
 
 TEST(Trace, ShowsOperatorsAndWaits) {
   const std::filesystem::path path =
       std::filesystem::temp_directory_path() / ("trace_" + std::to_string(getpid()));
-  const std::string data = MOEYARD_TEST_DATA;
+  const std::filesystem::path data = std::filesystem::path(MOEYARD_TEST_DATA) / "mixtral";
   const Outcome run =
-      moeyard::test::run_program(MOEYARD_CLI,
-                                 {"run", "--model", data + "/mixtral", "--layer", "1", "--input",
-                                  data + "/mixtral/hidden.safetensors", "--ranks", "2"},
-                                 "MOEYARD_TRACE=" + path.string());
+      run_moeyard(moeyard::test::run_arguments(data, 1, {"--ranks", "2"}), "MOEYARD_TRACE=" + path.string());
   EXPECT_EQ(run.code, 0) << run.text;
   std::ifstream file(path);
   const auto trace = nlohmann::json::parse(file);

@@ -10,13 +10,14 @@
 namespace {
 
 using moeyard::test::Outcome;
+using moeyard::test::run_moeyard;
 using moeyard::test::TemporaryFolder;
 using nlohmann::json;
 using testing::AllOf;
 using testing::HasSubstr;
 namespace fs = std::filesystem;
 
-json read(const fs::path& path) { return json::parse(std::ifstream(path)); }
+json read(const fs::path& path) { return json::parse(moeyard::test::contents(path)); }
 
 class Planning : public testing::Test {
  protected:
@@ -25,36 +26,23 @@ class Planning : public testing::Test {
     std::ofstream(file(name)) << content.dump();
     return file(name);
   }
-  static Outcome run(std::vector<std::string> arguments, const std::string& environment = "") {
-    return moeyard::test::run_program(MOEYARD_CLI, arguments, environment);
-  }
   static std::vector<std::string> layer(const std::string& json_file,
                                         const std::vector<std::string>& more = {}) {
     const fs::path data = fs::path(MOEYARD_TEST_DATA) / "qwen3_moe";
-    std::vector<std::string> arguments = {"run",
-                                          "--model",
-                                          data.string(),
-                                          "--layer",
-                                          "2",
-                                          "--input",
-                                          (data / "hidden.safetensors").string(),
-                                          "--ranks",
-                                          "8",
-                                          "--json",
-                                          json_file};
-    arguments.insert(arguments.end(), more.begin(), more.end());
-    return arguments;
+    std::vector<std::string> all = {"--ranks", "8", "--json", json_file};
+    all.insert(all.end(), more.begin(), more.end());
+    return moeyard::test::run_arguments(fs::path(MOEYARD_TEST_DATA) / "qwen3_moe", 2, all);
   }
   // What is printed for a table with a fault.
   void expect_fault(const json& table, const std::string& part, int ranks = 2) {
     const Outcome outcome =
-        run({"balance", "--ranks", std::to_string(ranks), "--check", write("table.json", table)});
+        run_moeyard({"balance", "--ranks", std::to_string(ranks), "--check", write("table.json", table)});
     EXPECT_EQ(outcome.code, 1) << outcome.text;
     EXPECT_THAT(outcome.text, HasSubstr(part));
     EXPECT_EQ(outcome.last_line(), "FAIL");
   }
   void expect_bad_input(const std::vector<std::string>& arguments, const std::string& part) {
-    const Outcome outcome = run(arguments);
+    const Outcome outcome = run_moeyard(arguments);
     EXPECT_EQ(outcome.code, 2) << outcome.text;
     EXPECT_THAT(outcome.text, HasSubstr(part));
   }
@@ -68,29 +56,29 @@ double imbalance(const json& rows) {
 }
 
 TEST_F(Planning, ARunWithThePlacementIsBalancedAsPredicted) {
-  ASSERT_EQ(run(layer(file("before.json"))).code, 0);
+  ASSERT_EQ(run_moeyard(layer(file("before.json"))).code, 0);
   const double before = imbalance(read(file("before.json"))["load"]["rows_of_rank"]);
-  const Outcome outcome =
-      run({"balance", file("before.json"), "--ranks", "8", "--redundant", "8", "-o", file("placement.json")});
+  const Outcome outcome = run_moeyard(
+      {"balance", file("before.json"), "--ranks", "8", "--redundant", "8", "-o", file("placement.json")});
   ASSERT_EQ(outcome.code, 0) << outcome.text;
   const json made = read(file("placement.json"));
   EXPECT_NEAR(made["balance"][0]["in_order"]["imbalance"].get<double>(), before, 1e-9);
-  ASSERT_EQ(run(layer(file("after.json"), {"--placement", file("placement.json")})).code, 0);
+  ASSERT_EQ(run_moeyard(layer(file("after.json"), {"--placement", file("placement.json")})).code, 0);
   const json after = read(file("after.json"));
   EXPECT_EQ(after["load"]["expert_of_instance"], made["phy2log"]);
   // Tokens are in turn, so each of two instances has half of the rows only about.
   EXPECT_LT(imbalance(after["load"]["rows_of_rank"]), 1 + (before - 1) / 3);
   // Its own table passes, and has the same balance.
-  const Outcome check =
-      run({"balance", file("before.json"), "--ranks", "8", "--check", file("placement.json"), "--json"});
+  const Outcome check = run_moeyard(
+      {"balance", file("before.json"), "--ranks", "8", "--check", file("placement.json"), "--json"});
   EXPECT_EQ(check.code, 0) << check.text;
   EXPECT_EQ(json::parse(check.text)["layers"][0]["rows_of_rank"], made["balance"][0]["rows_of_rank"]);
 }
 
 TEST_F(Planning, TablesAreThoseOfThePlannersAndOfUpdateExpert) {
   write("loads.json", {{"loads", {10, 40, 25, 25}}});
-  const json made =
-      json::parse(run({"balance", file("loads.json"), "--ranks", "3", "--instances", "6", "--json"}).text);
+  const json made = json::parse(
+      run_moeyard({"balance", file("loads.json"), "--ranks", "3", "--instances", "6", "--json"}).text);
   const auto experts = made["phy2log"].get<std::vector<int>>();
   ASSERT_EQ(experts.size(), 6U);
   for (int e = 0; e < 4; ++e) {
@@ -109,18 +97,19 @@ TEST_F(Planning, TablesAreThoseOfThePlannersAndOfUpdateExpert) {
 
 TEST_F(Planning, LayersAndFilesAreKeptApartOrAddedUp) {
   write("two.json", {{"loads", {{1, 2, 3, 4}, {40, 30, 20, 10}}}});
-  const Outcome both = run({"balance", file("two.json"), file("two.json"), "--ranks", "2", "--groups", "2",
-                            "--hosts", "2", "-o", file("p.json")});
+  const Outcome both = run_moeyard({"balance", file("two.json"), file("two.json"), "--ranks", "2", "--groups",
+                                    "2", "--hosts", "2", "-o", file("p.json")});
   EXPECT_EQ(both.code, 0) << both.text;
   EXPECT_THAT(both.text, AllOf(HasSubstr("hierarchical"), HasSubstr("layer 1")));
   const json made = read(file("p.json"));
   EXPECT_EQ(made["phy2log"].size(), 2U);
   EXPECT_EQ(made["balance"][0]["placement"]["mean"], 10);  // 2 x (1 + 2 + 3 + 4) / 2
-  EXPECT_EQ(run({"balance", file("two.json"), "--ranks", "2", "--check", file("p.json")}).last_line(),
+  EXPECT_EQ(run_moeyard({"balance", file("two.json"), "--ranks", "2", "--check", file("p.json")}).last_line(),
             "PASS");
-  EXPECT_EQ(run({"balance", file("two.json"), "--ranks", "2", "--check", file("p.json")}, "MOEYARD_SOC=A3")
-                .last_line(),
-            "PASS");
+  EXPECT_EQ(
+      run_moeyard({"balance", file("two.json"), "--ranks", "2", "--check", file("p.json")}, "MOEYARD_SOC=A3")
+          .last_line(),
+      "PASS");
 }
 
 TEST_F(Planning, FaultsOfTablesAreNamed) {
@@ -136,7 +125,7 @@ TEST_F(Planning, FaultsOfTablesAreNamed) {
   expect_fault({{"eplbTable", {{1, 0}, {1, 3}}}}, "instance 1 has no expert");
   expect_fault({{"eplbTable", {{1, 0}, {1, 1}}}, {"phy2log", {1, 0}}}, "name different placements");
   const Outcome twins =
-      run({"balance", "--ranks", "2", "--check", write("t.json", {{"phy2log", {0, 0, 1, 1}}})});
+      run_moeyard({"balance", "--ranks", "2", "--check", write("t.json", {{"phy2log", {0, 0, 1, 1}}})});
   EXPECT_EQ(twins.code, 0);
   EXPECT_THAT(twins.text,
               HasSubstr("note: 2 instance(s) lie on a rank that has one of the same expert already"));
@@ -144,8 +133,9 @@ TEST_F(Planning, FaultsOfTablesAreNamed) {
   json many = json::array();
   for (int e = 0; e < 1025; ++e) many.push_back(e);
   write("many.json", {{"phy2log", many}});
-  EXPECT_EQ(run({"balance", "--ranks", "5", "--check", file("many.json")}).code, 0);
-  const Outcome refused = run({"balance", "--ranks", "5", "--check", file("many.json")}, "MOEYARD_SOC=A3");
+  EXPECT_EQ(run_moeyard({"balance", "--ranks", "5", "--check", file("many.json")}).code, 0);
+  const Outcome refused =
+      run_moeyard({"balance", "--ranks", "5", "--check", file("many.json")}, "MOEYARD_SOC=A3");
   EXPECT_EQ(refused.code, 1);
   EXPECT_THAT(refused.text, HasSubstr("must have at most 1024 experts"));
 }
@@ -194,9 +184,9 @@ TEST_F(Planning, APlanOfRecordedTokensIsWhatRan) {
         list->insert(list->end(), {"--placement", (data / "placement.json").string()});
     auto run_arguments = layer(file("run.json"), more);
     *(std::ranges::find(run_arguments, "--ranks") + 1) = "2";
-    ASSERT_EQ(run(run_arguments).code, 0);
+    ASSERT_EQ(run_moeyard(run_arguments).code, 0);
     const json ran = read(file("run.json"));
-    const Outcome outcome = run(plan);
+    const Outcome outcome = run_moeyard(plan);
     ASSERT_EQ(outcome.code, 0) << outcome.text;
     const json planned = json::parse(outcome.text);
     EXPECT_EQ(planned["loads"], ran["load"]["rows_of_expert"]);
@@ -212,8 +202,8 @@ TEST_F(Planning, TimesAreThoseOfTheModel) {
   const std::string cluster =
       write("cluster.json", {{"inter_gb_per_s", 0.1}, {"latency_us", 10}, {"tflops", 0.001}});
   const Outcome outcome =
-      run({"plan", "--experts", "2", "--topk", "2", "--hidden", "100", "--intermediate", "10", "--ranks", "2",
-           "--hosts", "2", "--tokens", "2", "--cluster", cluster, "--json"});
+      run_moeyard({"plan", "--experts", "2", "--topk", "2", "--hidden", "100", "--intermediate", "10",
+                   "--ranks", "2", "--hosts", "2", "--tokens", "2", "--cluster", cluster, "--json"});
   ASSERT_EQ(outcome.code, 0) << outcome.text;
   const json plan = json::parse(outcome.text);
   EXPECT_EQ(plan["dispatch_bytes"]["inter_out"], 424);
@@ -230,9 +220,9 @@ TEST_F(Planning, TokensCrossToAHostOnceWithHierarchy) {
   std::vector<std::string> arguments = {"plan", "--experts", "8",     "--topk",  "8", "--hidden",
                                         "64",   "--ranks",   "8",     "--hosts", "2", "--tokens",
                                         "3",    "--cluster", cluster, "--json"};
-  const json flat = json::parse(run(arguments).text);
+  const json flat = json::parse(run_moeyard(arguments).text);
   arguments.push_back("--hierarchy");
-  const json once = json::parse(run(arguments).text);
+  const json once = json::parse(run_moeyard(arguments).text);
   EXPECT_EQ(flat["dispatch_bytes"]["all_inter"],
             4 * flat["dispatch_bytes"]["all_once"].get<int>());  // 4 experts a host
   EXPECT_NEAR(flat["estimate_us"]["dispatch"].get<double>(),
@@ -243,25 +233,27 @@ TEST_F(Planning, BalancingMakesAPlanFaster) {
   const std::vector<std::string> arguments = {"plan",     "--experts", "64",      "--topk", "4",
                                               "--hidden", "64",        "--ranks", "8",      "--tokens",
                                               "500",      "--skew",    "1",       "--json"};
-  const json before = json::parse(run(arguments).text);
+  const json before = json::parse(run_moeyard(arguments).text);
   EXPECT_GT(before["imbalance"], 1.3);
   write("loads.json", {{"loads", before["loads"]}});
   ASSERT_EQ(
-      run({"balance", file("loads.json"), "--ranks", "8", "--redundant", "16", "-o", file("p.json")}).code,
+      run_moeyard({"balance", file("loads.json"), "--ranks", "8", "--redundant", "16", "-o", file("p.json")})
+          .code,
       0);
   auto placed = arguments;
   placed.insert(placed.end(), {"--placement", file("p.json")});
-  EXPECT_LT(json::parse(run(placed).text)["imbalance"], 1.1);
+  EXPECT_LT(json::parse(run_moeyard(placed).text)["imbalance"], 1.1);
   // Tokens drawn like loads have about those loads.
   auto drawn = arguments;
   drawn[11] = "--loads", drawn[12] = file("loads.json");
-  const json again = json::parse(run(drawn).text);
+  const json again = json::parse(run_moeyard(drawn).text);
   EXPECT_NEAR(again["imbalance"].get<double>(), before["imbalance"].get<double>(), 0.1);
 }
 
 TEST_F(Planning, ManyRanksArePlannedToo) {
-  const Outcome outcome = run({"plan", "--experts", "768", "--topk", "8", "--hidden", "7168", "--ranks",
-                               "768", "--hosts", "96", "--tokens", "16", "--rows", "int8"});
+  const Outcome outcome =
+      run_moeyard({"plan", "--experts", "768", "--topk", "8", "--hidden", "7168", "--ranks", "768", "--hosts",
+                   "96", "--tokens", "16", "--rows", "int8"});
   EXPECT_EQ(outcome.code, 0) << outcome.text;
   EXPECT_THAT(outcome.text, AllOf(HasSubstr("mean 128,"), HasSubstr("no times: --cluster")));
 }
@@ -274,7 +266,7 @@ TEST_F(Planning, PlansThatCannotBeAreRefused) {
     all.insert(all.end(), more.begin(), more.end());
     return all;
   };
-  EXPECT_EQ(run(good).code, 0);
+  EXPECT_EQ(run_moeyard(good).code, 0);
   expect_bad_input({"plan", "--ranks", "4", "--tokens", "5"}, "give --model and --layer, or --experts");
   expect_bad_input(with({"--hosts", "3"}), "--hosts 3 does not divide the 4 ranks");
   expect_bad_input(

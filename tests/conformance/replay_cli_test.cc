@@ -6,29 +6,21 @@
 #include <gtest/gtest.h>
 
 #include <random>
-#include <sstream>
 
 #include "support/model_files.h"
 #include "support/program.h"
 
 namespace {
 
+using moeyard::test::contents;
 using moeyard::test::Outcome;
+using moeyard::test::run_moeyard;
 using moeyard::test::TemporaryFolder;
 using nlohmann::json;
 using testing::AllOf;
 using testing::HasSubstr;
 namespace fs = std::filesystem;
 
-Outcome run(const std::vector<std::string>& arguments, const std::string& environment = "") {
-  return moeyard::test::run_program(MOEYARD_CLI, arguments, environment);
-}
-
-std::string contents(const fs::path& path) {
-  std::ostringstream text;
-  text << std::ifstream(path, std::ios::binary).rdbuf();
-  return text.str();
-}
 void write(const fs::path& path, const std::string& text) { std::ofstream(path, std::ios::binary) << text; }
 
 class Replay : public testing::Test {
@@ -43,15 +35,8 @@ class Replay : public testing::Test {
 
   static fs::path data() { return fs::path(MOEYARD_TEST_DATA) / "qwen3_moe"; }
   static Outcome record(const std::string& name, const std::vector<std::string>& more) {
-    std::vector<std::string> arguments = {"run",
-                                          "--model",
-                                          data().string(),
-                                          "--layer",
-                                          "2",
-                                          "--input",
-                                          (data() / "hidden.safetensors").string()};
-    arguments.insert(arguments.end(), more.begin(), more.end());
-    return run(arguments, "MOEYARD_DUMP=" + (folder->path() / name).string());
+    return run_moeyard(moeyard::test::run_arguments(data(), 2, more),
+                       "MOEYARD_DUMP=" + (folder->path() / name).string());
   }
   // A copy of the dump to damage.
   fs::path copy(const std::string& name) const {
@@ -69,7 +54,7 @@ class Replay : public testing::Test {
 };
 
 TEST_F(Replay, ARecordedProgramGivesTheSameBitsAgain) {
-  const Outcome outcome = run({"replay", (folder->path() / "dump").string(), "--json"});
+  const Outcome outcome = run_moeyard({"replay", (folder->path() / "dump").string(), "--json"});
   EXPECT_EQ(outcome.code, 0) << outcome.text;
   const json report = json::parse(outcome.text);
   EXPECT_EQ(report["passes"], true);
@@ -91,24 +76,25 @@ TEST_F(Replay, DifferencesAreDescribed) {
   bytes[begin + 2 * (3 * 256 + 5)] ^= 1;  // FP16: one unit at [3, 5]
   bytes[begin + 2 * (20 * 256)] ^= 4;
   write(file, bytes);
-  const Outcome outcome = run({"replay", dump.string()});
+  const Outcome outcome = run_moeyard({"replay", dump.string()});
   EXPECT_EQ(outcome.code, 1) << outcome.text;
   EXPECT_THAT(outcome.text,
               AllOf(HasSubstr("differs device 0"), HasSubstr("xOut FP16[27,256]: 2 of 6912 differ"),
                     HasSubstr("first at [3, 5]: "), HasSubstr("0: 6910  1: 1  3-4: 1"), HasSubstr("FAIL ")));
-  EXPECT_EQ(run({"replay", dump.string(), "--ulps", "4"}).code, 0);
+  EXPECT_EQ(run_moeyard({"replay", dump.string(), "--ulps", "4"}).code, 0);
   // The same by comparing the two recordings.
-  const Outcome compared = run({"replay", (folder->path() / "dump").string(), "--compare", dump.string()});
+  const Outcome compared =
+      run_moeyard({"replay", (folder->path() / "dump").string(), "--compare", dump.string()});
   EXPECT_EQ(compared.code, 1);
   EXPECT_THAT(compared.text, HasSubstr("2 of 6912 differ"));
-  EXPECT_EQ(run({"replay", dump.string(), "--compare", dump.string()}).code, 0);
+  EXPECT_EQ(run_moeyard({"replay", dump.string(), "--compare", dump.string()}).code, 0);
   fs::remove_all(dump);
 }
 
 TEST_F(Replay, CallsWithoutTheirPeersAreSkipped) {
   const fs::path dump = copy("alone");
   fs::remove_all(dump / "device_3");
-  const Outcome outcome = run({"replay", dump.string()});
+  const Outcome outcome = run_moeyard({"replay", dump.string()});
   EXPECT_EQ(outcome.code, 0) << outcome.text;
   EXPECT_THAT(outcome.text, HasSubstr("1 of 4 ranks did not record it (rank 3)"));
   fs::remove_all(dump);
@@ -116,8 +102,8 @@ TEST_F(Replay, CallsWithoutTheirPeersAreSkipped) {
 
 TEST_F(Replay, RecordedCallsCanBeChecked) {
   const fs::path file = call(folder->path() / "dump", "DispatchV4", 2) / "call.json";
-  EXPECT_EQ(run({"check", file.string()}).last_line(), "PASS");
-  const Outcome refused = run({"check", file.string(), "--soc", "A3"});
+  EXPECT_EQ(run_moeyard({"check", file.string()}).last_line(), "PASS");
+  const Outcome refused = run_moeyard({"check", file.string(), "--soc", "A3"});
   EXPECT_EQ(refused.code, 1);
   EXPECT_THAT(refused.text, HasSubstr("H is 256 but must be in [1024, 8192]"));
 }
@@ -128,12 +114,12 @@ TEST_F(Replay, RefusalsAreRecordedToo) {
   json recorded = json::parse(contents(file));
   recorded["recorded"]["code"] = 507015;
   write(file, recorded.dump());
-  const Outcome outcome = run({"replay", dump.string()});
+  const Outcome outcome = run_moeyard({"replay", dump.string()});
   EXPECT_EQ(outcome.code, 1);
   EXPECT_THAT(outcome.text, HasSubstr("code 0 instead of 507015"));
   recorded["recorded"]["code"] = nullptr;
   write(file, recorded.dump());
-  EXPECT_THAT(run({"replay", dump.string()}).text, HasSubstr("had not ended when the program did"));
+  EXPECT_THAT(run_moeyard({"replay", dump.string()}).text, HasSubstr("had not ended when the program did"));
   fs::remove_all(dump);
 }
 
@@ -143,7 +129,7 @@ TEST_F(Replay, AFolderIsUsedOnce) {
   EXPECT_EQ(again.code, 0);
   EXPECT_THAT(again.text, HasSubstr("the folder has a dump already"));
   EXPECT_EQ(contents(folder->path() / "dump" / "manifest.json"), before);
-  EXPECT_EQ(run({"replay", (folder->path() / "none").string()}).code, 2);
+  EXPECT_EQ(run_moeyard({"replay", (folder->path() / "none").string()}).code, 2);
 }
 
 // A program with random calls of many operators, versions and modes, recorded by its process's number.
@@ -153,7 +139,7 @@ TEST_F(Replay, RandomCallsGiveTheSameBitsAgain) {
       MOEYARD_RANDOM_CALLS, {},
       "GTEST_FILTER=-*OfHalves MOEYARD_TEST_CALLS=40 MOEYARD_DUMP=" + dumps.string() + "/%p");
   ASSERT_EQ(program.code, 0) << program.text;
-  const Outcome outcome = run({"replay", dumps.string()});
+  const Outcome outcome = run_moeyard({"replay", dumps.string()});
   EXPECT_EQ(outcome.code, 0) << outcome.text;
   EXPECT_THAT(outcome.last_line(), HasSubstr(" calls the same, 0 differ, ")) << outcome.text;
   // Halves are made by some ranks alone, whose numbers of calls then differ. Only random calls whose outputs lie in each other are left out.
@@ -163,7 +149,7 @@ TEST_F(Replay, RandomCallsGiveTheSameBitsAgain) {
 
 TEST_F(Replay, WorkersOfBothKindsAreSkippedWithAReason) {
   ASSERT_EQ(record("afd", {"--afd"}).code, 0);
-  const Outcome outcome = run({"replay", (folder->path() / "afd").string()});
+  const Outcome outcome = run_moeyard({"replay", (folder->path() / "afd").string()});
   EXPECT_EQ(outcome.code, 0) << outcome.text;
   EXPECT_THAT(outcome.text, HasSubstr("its tensors hold addresses and windows of the program"));
 }
@@ -206,7 +192,7 @@ TEST_F(Replay, HostileFilesDoNoHarm) {
     }
     *place = others[random() % std::size(others)];
     write(file, recorded.dump());
-    const Outcome outcome = run({"replay", dump.string()});
+    const Outcome outcome = run_moeyard({"replay", dump.string()});
     EXPECT_TRUE(0 <= outcome.code && outcome.code <= 3) << outcome.code << "\n"
                                                         << outcome.text << recorded.dump(1);
     write(file, before);
@@ -222,7 +208,7 @@ TEST_F(Replay, HostileFilesDoNoHarm) {
       damaged[random() % std::min<std::size_t>(damaged.size(), 400)] = static_cast<char>(random());
     if (i % 4 == 0) damaged.resize(random() % damaged.size());
     write(file, damaged);
-    const Outcome outcome = run({"replay", dump.string()});
+    const Outcome outcome = run_moeyard({"replay", dump.string()});
     EXPECT_TRUE(0 <= outcome.code && outcome.code <= 3) << outcome.code << "\n" << outcome.text << file;
     write(file, before);
   }
@@ -230,7 +216,7 @@ TEST_F(Replay, HostileFilesDoNoHarm) {
   const fs::path x = call(dump, "SwiGlu") / "x.npy";
   fs::rename(x, dump / "moved.npy");
   fs::create_symlink(dump / "moved.npy", x);
-  EXPECT_EQ(run({"replay", dump.string()}).code, 2);
+  EXPECT_EQ(run_moeyard({"replay", dump.string()}).code, 2);
 }
 
 }  // namespace

@@ -6,43 +6,29 @@
 #include <gtest/gtest.h>
 
 #include <random>
-#include <sstream>
 
 #include "support/model_files.h"
 #include "support/program.h"
 
 namespace {
 
+using moeyard::test::contents;
 using moeyard::test::Outcome;
+using moeyard::test::run_moeyard;
 using moeyard::test::TemporaryFolder;
 using nlohmann::json;
 using testing::HasSubstr;
 using testing::Not;
 namespace fs = std::filesystem;
 
-std::string contents(const fs::path& path) {
-  std::ostringstream text;
-  text << std::ifstream(path, std::ios::binary).rdbuf();
-  return text.str();
-}
-
 class Report : public testing::Test {
  protected:
   static void SetUpTestSuite() {
     const TemporaryFolder folder;
-    const auto run = [&](const std::vector<std::string>& more) {
+    const auto run = [&](std::vector<std::string> more) {
+      more.insert(more.end(), {"--json", (folder.path() / "run.json").string()});
       const fs::path data = fs::path(MOEYARD_TEST_DATA) / "qwen3_moe";
-      std::vector<std::string> arguments = {"run",
-                                            "--model",
-                                            data.string(),
-                                            "--layer",
-                                            "2",
-                                            "--input",
-                                            (data / "hidden.safetensors").string(),
-                                            "--json",
-                                            (folder.path() / "run.json").string()};
-      arguments.insert(arguments.end(), more.begin(), more.end());
-      EXPECT_EQ(moeyard::test::run_program(MOEYARD_CLI, arguments).code, 0);
+      EXPECT_EQ(run_moeyard(moeyard::test::run_arguments(data, 2, more)).code, 0);
       return json::parse(contents(folder.path() / "run.json"));
     };
     plain = run({"--ranks", "4", "--repeat", "2"});
@@ -52,8 +38,7 @@ class Report : public testing::Test {
   Outcome report(const json& run) { return report_text(run.dump()); }
   Outcome report_text(const std::string& text) {
     std::ofstream(folder_.path() / "run.json") << text;
-    return moeyard::test::run_program(MOEYARD_CLI,
-                                      {"report", (folder_.path() / "run.json").string(), "-o", page_path()});
+    return run_moeyard({"report", (folder_.path() / "run.json").string(), "-o", page_path()});
   }
   std::string page_path() const { return (folder_.path() / "page.html").string(); }
   // What is left of the page's data, in the page that was written last.

@@ -4,30 +4,21 @@
 #include <gmock/gmock.h>
 
 #include <functional>
-#include <sstream>
 
 #include "support/model_files.h"
 #include "support/program.h"
 
 namespace {
 
+using moeyard::test::contents;
 using moeyard::test::Outcome;
+using moeyard::test::run_moeyard;
 using moeyard::test::TemporaryFolder;
 using moeyard::test::TensorWriter;
 using nlohmann::json;
 using testing::HasSubstr;
 using testing::StartsWith;
 namespace fs = std::filesystem;
-
-Outcome run(const std::vector<std::string>& arguments, const std::string& environment = "") {
-  return moeyard::test::run_program(MOEYARD_CLI, arguments, environment);
-}
-
-std::string contents(const fs::path& path) {
-  std::ostringstream text;
-  text << std::ifstream(path, std::ios::binary).rdbuf();
-  return text.str();
-}
 
 struct Layer {
   const char* name;
@@ -42,15 +33,7 @@ constexpr Layer kLayers[] = {
 fs::path data(const Layer& layer) { return fs::path(MOEYARD_TEST_DATA) / layer.name; }
 
 std::vector<std::string> arguments_of(const Layer& layer, const std::vector<std::string>& more = {}) {
-  std::vector<std::string> arguments = {"run",
-                                        "--model",
-                                        data(layer).string(),
-                                        "--layer",
-                                        std::to_string(layer.number),
-                                        "--input",
-                                        (data(layer) / "hidden.safetensors").string()};
-  arguments.insert(arguments.end(), more.begin(), more.end());
-  return arguments;
+  return moeyard::test::run_arguments(data(layer), layer.number, more);
 }
 
 std::vector<std::string> expecting(const Layer& layer, std::vector<std::string> more) {
@@ -82,7 +65,7 @@ TEST_P(Layers, PassAgainstTransformersOnAnyNumberOfRanksInBothTypes) {
     for (const int ranks : {1, 2, 4, GetParam().other_ranks}) {
       const TemporaryFolder folder;
       const std::string output = (folder.path() / "out.safetensors").string();
-      const Outcome outcome = run(
+      const Outcome outcome = run_moeyard(
           expecting(GetParam(), {"--ranks", std::to_string(ranks), "--dtype", dtype, "--output", output}));
       ASSERT_EQ(outcome.code, 0) << outcome.text;
       EXPECT_THAT(outcome.last_line(), StartsWith("PASS ")) << outcome.text;
@@ -100,8 +83,8 @@ TEST_P(Layers, PassWithRanksAsProcessesWithTheSameBitsAndRows) {
     const std::string output = (folder.path() / "out.safetensors").string();
     const std::string file = (folder.path() / "report.json").string();
     const Outcome outcome =
-        run(expecting(GetParam(), {processes ? "--processes" : "--ranks", "4", "--repeat", "3", "--output",
-                                   output, "--with-topk", "--json", file}));
+        run_moeyard(expecting(GetParam(), {processes ? "--processes" : "--ranks", "4", "--repeat", "3",
+                                           "--output", output, "--with-topk", "--json", file}));
     ASSERT_EQ(outcome.code, 0) << outcome.text;
     EXPECT_THAT(outcome.last_line(), StartsWith("PASS ")) << outcome.text;
     bits[processes] = contents(output);
@@ -113,7 +96,7 @@ TEST_P(Layers, PassWithRanksAsProcessesWithTheSameBitsAndRows) {
 
 TEST(Processes, ARankThatFailsIsNamedAndTheOthersEnd) {
   const Outcome outcome =
-      run(arguments_of(kLayers[0], {"--processes", "4"}), "ASCEND_RT_VISIBLE_DEVICES=0,1,2");
+      run_moeyard(arguments_of(kLayers[0], {"--processes", "4"}), "ASCEND_RT_VISIBLE_DEVICES=0,1,2");
   EXPECT_EQ(outcome.code, 3) << outcome.text;
   EXPECT_THAT(outcome.text, HasSubstr("rank 3: aclrtSetDevice returned 107001"));
 }
@@ -123,7 +106,9 @@ TEST(Processes, EachKeepsItsTrace) {
   for (const char* name : {"trace.json", "of.ranks/trace", "%p.json"}) {
     const fs::path trace = folder.path() / name;
     fs::create_directory(folder.path() / "of.ranks");
-    ASSERT_EQ(run(arguments_of(kLayers[0], {"--processes", "2"}), "MOEYARD_TRACE=" + trace.string()).code, 0);
+    ASSERT_EQ(
+        run_moeyard(arguments_of(kLayers[0], {"--processes", "2"}), "MOEYARD_TRACE=" + trace.string()).code,
+        0);
   }
   int found = 0;
   for (const auto& entry : fs::recursive_directory_iterator(folder.path())) {
@@ -143,7 +128,7 @@ TEST_P(Layers, WorkersOfBothKindsGiveTheSameBits) {
   const std::string file = (folder.path() / "report.json").string();
   const std::string placement = (data(GetParam()) / "placement.json").string();
   for (const char* dtype : {"bf16", "fp16"}) {
-    ASSERT_EQ(run(arguments_of(GetParam(), {"--dtype", dtype, "--output", output})).code, 0);
+    ASSERT_EQ(run_moeyard(arguments_of(GetParam(), {"--dtype", dtype, "--output", output})).code, 0);
     const std::string plain = contents(output);
     const std::vector<std::vector<std::string>> deployments = {
         {},
@@ -153,7 +138,7 @@ TEST_P(Layers, WorkersOfBothKindsGiveTheSameBits) {
         {"--attention-workers", "5", "--micro-batches", "2", "--micro-batch-tokens", "1"}};
     for (std::vector<std::string> deployment : deployments) {
       deployment.insert(deployment.end(), {"--afd", "--dtype", dtype, "--output", output, "--repeat", "2"});
-      const Outcome outcome = run(expecting(GetParam(), deployment));
+      const Outcome outcome = run_moeyard(expecting(GetParam(), deployment));
       ASSERT_EQ(outcome.code, 0) << outcome.text;
       EXPECT_THAT(outcome.last_line(), StartsWith("PASS ")) << outcome.text;
       EXPECT_EQ(contents(output), plain) << testing::PrintToString(deployment);
@@ -164,7 +149,8 @@ TEST_P(Layers, WorkersOfBothKindsGiveTheSameBits) {
 TEST_P(Layers, TheReportOfWorkersHasTheirSetupRowsAndPhases) {
   const TemporaryFolder folder;
   const std::string file = (folder.path() / "report.json").string();
-  const Outcome outcome = run(expecting(GetParam(), {"--afd", "--attention-workers", "3", "--json", file}));
+  const Outcome outcome =
+      run_moeyard(expecting(GetParam(), {"--afd", "--attention-workers", "3", "--json", file}));
   ASSERT_EQ(outcome.code, 0) << outcome.text;
   const json report = json::parse(contents(file));
   EXPECT_EQ(report.at("setup").at("ranks"), 5);
@@ -197,13 +183,13 @@ TEST_P(Layers, TheReportOfWorkersHasTheirSetupRowsAndPhases) {
 TEST_P(Layers, APlacementMovesRowsAndChangesNoBit) {
   const TemporaryFolder folder;
   const std::string plain = (folder.path() / "plain.safetensors").string();
-  ASSERT_EQ(run(arguments_of(GetParam(), {"--output", plain})).code, 0);
+  ASSERT_EQ(run_moeyard(arguments_of(GetParam(), {"--output", plain})).code, 0);
   for (const char* balance : {"token", "rank"}) {
     const std::string placed = (folder.path() / "placed.safetensors").string();
     const std::string file = (folder.path() / "report.json").string();
-    const Outcome outcome =
-        run(expecting(GetParam(), {"--placement", (data(GetParam()) / "placement.json").string(), "--balance",
-                                   balance, "--ranks", "4", "--output", placed, "--json", file}));
+    const Outcome outcome = run_moeyard(
+        expecting(GetParam(), {"--placement", (data(GetParam()) / "placement.json").string(), "--balance",
+                               balance, "--ranks", "4", "--output", placed, "--json", file}));
     ASSERT_EQ(outcome.code, 0) << outcome.text;
     EXPECT_EQ(contents(placed), contents(plain)) << balance;
     const json report = json::parse(contents(file));
@@ -218,8 +204,8 @@ TEST_P(Layers, TheReportAgreesWithWhatTransformersChose) {
   const std::string file = (folder.path() / "report.json").string();
   const std::string output = (folder.path() / "out.safetensors").string();
   const Outcome outcome =
-      run(expecting(GetParam(), {"--ranks", "4", "--repeat", "2", "--json", file, "--output", output,
-                                 "--with-topk", "--output-name", "y"}));
+      run_moeyard(expecting(GetParam(), {"--ranks", "4", "--repeat", "2", "--json", file, "--output", output,
+                                         "--with-topk", "--output-name", "y"}));
   ASSERT_EQ(outcome.code, 0) << outcome.text;
   const json report = json::parse(contents(file));
   EXPECT_EQ(report.at("schema"), 1);
@@ -254,7 +240,7 @@ TEST_P(Layers, TheReportAgreesWithWhatTransformersChose) {
 
 TEST_P(Layers, LinesFitAHundredColumnsAndNothingIsColored) {
   for (const char* ranks : {"--ranks=4", "--afd"}) {
-    const Outcome outcome = run(expecting(GetParam(), {ranks}));
+    const Outcome outcome = run_moeyard(expecting(GetParam(), {ranks}));
     std::istringstream lines(outcome.text);
     for (std::string line; std::getline(lines, line);) {
       EXPECT_LE(line.size(), 100u) << line;
@@ -273,7 +259,7 @@ TEST(RunCli, AWrongExpectationIsAMismatch) {
   std::memcpy(bytes.data() + 8 + length + offsets[0].get<std::size_t>() + (2 * 256 + 3) * 4, &wrong,
               sizeof wrong);
   const Outcome outcome =
-      run(arguments_of(kLayers[0], {"--expect", folder.write("wrong.safetensors", bytes).string()}));
+      run_moeyard(arguments_of(kLayers[0], {"--expect", folder.write("wrong.safetensors", bytes).string()}));
   EXPECT_EQ(outcome.code, 1) << outcome.text;
   EXPECT_THAT(outcome.last_line(), StartsWith("FAIL 1 value"));
   EXPECT_THAT(outcome.text, HasSubstr("[2, 3]: "));
@@ -288,9 +274,9 @@ TEST(RunCli, FewerTokensThanRanksWork) {
     for (const Layer& layer : kLayers)
       for (const char* ranks : {"--ranks=4", "--afd"}) {
         const Outcome outcome =
-            run({"run", "--model", data(layer).string(), "--layer", std::to_string(layer.number), "--input",
-                 folder.write("x.safetensors", writer.bytes()).string(), "--input-name", "x", ranks,
-                 "--output", output, "--json", (folder.path() / "report.json").string()});
+            run_moeyard({"run", "--model", data(layer).string(), "--layer", std::to_string(layer.number),
+                         "--input", folder.write("x.safetensors", writer.bytes()).string(), "--input-name",
+                         "x", ranks, "--output", output, "--json", (folder.path() / "report.json").string()});
         ASSERT_EQ(outcome.code, 0) << outcome.text;
         EXPECT_THAT(outcome.last_line(), StartsWith("PASS "));
         EXPECT_EQ(header_of(contents(output)).at("output").at("shape"), json({tokens, 256}));
@@ -300,7 +286,7 @@ TEST(RunCli, FewerTokensThanRanksWork) {
 }
 
 TEST(RunCli, MoreRanksThanTheDefaultOfDevicesWork) {
-  const Outcome outcome = run(expecting(kLayers[1], {"--ranks", "24"}));
+  const Outcome outcome = run_moeyard(expecting(kLayers[1], {"--ranks", "24"}));
   EXPECT_EQ(outcome.code, 0) << outcome.text;
 }
 
@@ -313,7 +299,7 @@ struct BadCall {
 class BadCalls : public testing::TestWithParam<BadCall> {};
 
 TEST_P(BadCalls, EndWithTwoAndASentence) {
-  const Outcome outcome = run(arguments_of(kLayers[1], GetParam().more));
+  const Outcome outcome = run_moeyard(arguments_of(kLayers[1], GetParam().more));
   EXPECT_EQ(outcome.code, 2) << outcome.text;
   EXPECT_THAT(outcome.text, HasSubstr(GetParam().says));
   EXPECT_THAT(outcome.text, testing::Not(HasSubstr("PASS")));
@@ -371,40 +357,40 @@ INSTANTIATE_TEST_SUITE_P(Calls, BadCalls, testing::ValuesIn(kBadCalls),
                          [](const auto& info) { return info.param.name; });
 
 TEST(RunCli, TooFewDevicesAreNamed) {
-  const Outcome outcome = run(arguments_of(kLayers[1], {"--ranks", "4"}), "MOEYARD_DEVICES=2");
+  const Outcome outcome = run_moeyard(arguments_of(kLayers[1], {"--ranks", "4"}), "MOEYARD_DEVICES=2");
   EXPECT_EQ(outcome.code, 2);
   EXPECT_THAT(outcome.text, HasSubstr("--ranks 4 needs 4 devices, there are 2: set MOEYARD_DEVICES"));
 }
 
 TEST(RunCli, UsageEndsWithTwoAndHelpWithZero) {
-  EXPECT_EQ(run({}).code, 2);
-  EXPECT_EQ(run({"walk"}).code, 2);
-  EXPECT_EQ(run({"run"}).code, 2);
-  EXPECT_EQ(run({"--help"}).code, 0);
-  const Outcome help = run({"run", "--help"});
+  EXPECT_EQ(run_moeyard({}).code, 2);
+  EXPECT_EQ(run_moeyard({"walk"}).code, 2);
+  EXPECT_EQ(run_moeyard({"run"}).code, 2);
+  EXPECT_EQ(run_moeyard({"--help"}).code, 0);
+  const Outcome help = run_moeyard({"run", "--help"});
   EXPECT_EQ(help.code, 0);
   EXPECT_THAT(help.text,
               HasSubstr("Exit code: 0 pass, 1 mismatch, 2 bad input or usage, 3 failure at run time."));
 }
 
 TEST(RunCli, VersionAndSettingsAreListed) {
-  EXPECT_THAT(run({"version"}).text, StartsWith("moeyard "));
-  EXPECT_EQ(run({"--version"}).text, run({"version"}).text);
-  const Outcome settings = run({"env"}, "MOEYARD_DEVICES=5 MOEYARD_SECRET=hush");
+  EXPECT_THAT(run_moeyard({"version"}).text, StartsWith("moeyard "));
+  EXPECT_EQ(run_moeyard({"--version"}).text, run_moeyard({"version"}).text);
+  const Outcome settings = run_moeyard({"env"}, "MOEYARD_DEVICES=5 MOEYARD_SECRET=hush");
   EXPECT_EQ(settings.code, 0);
   EXPECT_THAT(settings.text, testing::ContainsRegex("MOEYARD_DEVICES +5 +environment +16"));
   EXPECT_THAT(settings.text, testing::ContainsRegex("MOEYARD_SOC +host +default +host"));
   EXPECT_THAT(settings.text, testing::Not(HasSubstr("hush")));
-  EXPECT_THAT(run({"env"}, "MOEYARD_SOC=a3").text, HasSubstr("MOEYARD_SOC=a3 is not one of"));
+  EXPECT_THAT(run_moeyard({"env"}, "MOEYARD_SOC=a3").text, HasSubstr("MOEYARD_SOC=a3 is not one of"));
 }
 
 TEST(RunCli, AFailureOfAnOperatorEndsWithThree) {
   // On this product dispatch takes hidden sizes from 1024 on, and these layers have 256.
-  const Outcome outcome = run(arguments_of(kLayers[0], {"--ranks", "2"}), "MOEYARD_SOC=A3");
+  const Outcome outcome = run_moeyard(arguments_of(kLayers[0], {"--ranks", "2"}), "MOEYARD_SOC=A3");
   EXPECT_EQ(outcome.code, 3) << outcome.text;
   EXPECT_THAT(outcome.text, HasSubstr("aclnnMoeDistributeDispatchV4 returned 561002"));
   // So does the operator of attention workers, while FFN workers wait for what they would send.
-  const Outcome workers = run(arguments_of(kLayers[0], {"--afd"}), "MOEYARD_SOC=A3");
+  const Outcome workers = run_moeyard(arguments_of(kLayers[0], {"--afd"}), "MOEYARD_SOC=A3");
   EXPECT_EQ(workers.code, 3) << workers.text;
   EXPECT_THAT(workers.text, HasSubstr("aclnnAttentionToFFN returned 561002"));
 }
@@ -412,7 +398,7 @@ TEST(RunCli, AFailureOfAnOperatorEndsWithThree) {
 // Which wants the weights of the slots in dispatch already, and no rows of a shared expert in combine.
 TEST(RunCli, EveryLayerRunsOnA2) {
   for (const Layer& layer : kLayers) {
-    const Outcome outcome = run(arguments_of(layer, {"--ranks", "2"}), "MOEYARD_SOC=A2");
+    const Outcome outcome = run_moeyard(arguments_of(layer, {"--ranks", "2"}), "MOEYARD_SOC=A2");
     EXPECT_EQ(outcome.code, 0) << outcome.text;
     EXPECT_THAT(outcome.text, HasSubstr("PASS"));
   }
@@ -420,7 +406,7 @@ TEST(RunCli, EveryLayerRunsOnA2) {
 
 TEST(RunCli, AWindowThatIsTooSmallIsNamed) {
   const Outcome outcome =
-      run(arguments_of(kLayers[0], {"--afd", "--micro-batch-tokens", "512"}), "HCCL_BUFFSIZE=1");
+      run_moeyard(arguments_of(kLayers[0], {"--afd", "--micro-batch-tokens", "512"}), "HCCL_BUFFSIZE=1");
   EXPECT_EQ(outcome.code, 3) << outcome.text;
   EXPECT_THAT(outcome.text, HasSubstr("HCCL_BUFFSIZE"));
 }
@@ -537,8 +523,8 @@ TEST_P(Damaged, EndsWithTwoAndOneSentence) {
   for (const char* file : {"config.json", "model.safetensors", "hidden.safetensors"})
     fs::copy_file(data(kLayers[1]) / file, folder.path() / file);
   GetParam().apply(folder.path());
-  const Outcome outcome = run({"run", "--model", folder.path().string(), "--layer", "2", "--input",
-                               (folder.path() / "hidden.safetensors").string(), "--ranks", "2"});
+  const Outcome outcome = run_moeyard({"run", "--model", folder.path().string(), "--layer", "2", "--input",
+                                       (folder.path() / "hidden.safetensors").string(), "--ranks", "2"});
   EXPECT_EQ(outcome.code, 2) << outcome.text;
   EXPECT_THAT(outcome.text, HasSubstr(GetParam().says));
   EXPECT_EQ(std::count(outcome.text.begin(), outcome.text.end(), '\n'), 1) << outcome.text;

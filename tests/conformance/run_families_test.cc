@@ -107,15 +107,7 @@ class Families : public testing::TestWithParam<Family> {
     folder_.write("hidden.safetensors", tokens(29, 8.0f));
   }
   Outcome run(const std::vector<std::string>& more) const {
-    std::vector<std::string> arguments = {"run",
-                                          "--model",
-                                          folder_.path().string(),
-                                          "--layer",
-                                          "0",
-                                          "--input",
-                                          (folder_.path() / "hidden.safetensors").string()};
-    arguments.insert(arguments.end(), more.begin(), more.end());
-    return moeyard::test::run_program(MOEYARD_CLI, arguments);
+    return moeyard::test::run_moeyard(moeyard::test::run_arguments(folder_.path(), 0, more));
   }
   TemporaryFolder folder_;
 };
