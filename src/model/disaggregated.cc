@@ -7,6 +7,7 @@
 
 #include "model/attention_worker.h"
 #include "model/ffn_worker.h"
+#include "model/part.h"
 
 namespace moeyard::model {
 namespace {
@@ -108,7 +109,71 @@ void count_rows(const Job& job, int r, const FfnWorker& worker, int passes, Laye
   run.shared_reads += worker.shared_reads() / passes;
 }
 
+// Windows as large as needed; whoever set a size meant it.
+void fit_windows(const Job& job) {
+  setenv("HCCL_BUFFSIZE",
+         std::to_string(std::max<std::int64_t>(WorkerShape(job).window_mebibytes(), 1)).c_str(),
+         /*overwrite*/ 0);
+}
+
+class DisaggregatedPart final : public Part {
+ public:
+  explicit DisaggregatedPart(const Job& job) : job_(job) { fit_windows(job); }
+
+  Status set_up(const Place& place, Communicator communicator, const std::function<void()>& loaded) override {
+    return model::set_up(job_, place.rank, place.device, std::move(communicator), loaded, seat_);
+  }
+  Status begin() override {
+    MOEYARD_TRY(seat_.rank->enter());
+    seat_.times = {};
+    return seat_.context().begin();
+  }
+  Status pass(World& world, TimedPass& timed) override {
+    MOEYARD_TRY(seat_.rank->enter());
+    seat_.began = Clock::now();
+    MOEYARD_TRY(seat_.attention ? attend(world) : serve(world));
+    timed = {ns_of(seat_.began), ns_of(seat_.ended), seat_.times};
+    return {};
+  }
+  Status collect(LayerRun& run, int passes) override {
+    const int r = seat_.rank->number();
+    if (seat_.attention) return collect_attention(job_, r, seat_, run);
+    count_rows(job_, r, *seat_.ffn, passes, run);
+    return {};
+  }
+
+ private:
+  // All ranks meet once the last attention worker has its results.
+  Status attend(World& world) {
+    MOEYARD_TRY(seat_.attention->pass(job_, *seat_.rank, seat_.times));
+    seat_.ended = Clock::now();
+    return world.meet();
+  }
+  // A thread waits for that, or for the loss of a rank, and stops the worker.
+  Status serve(World& world) {
+    Status met;
+    Status status;
+    {
+      const std::jthread watcher([&] {
+        met = world.meet();
+        (void)seat_.context().stop();
+      });
+      status = seat_.ffn->pass(*seat_.rank, seat_.times);
+      seat_.ended = Clock::now();
+      if (!status.ok()) world.abort();
+    }
+    return status.ok() ? met : status;
+  }
+
+  const Job& job_;
+  Seat seat_;
+};
+
 }  // namespace
+
+std::unique_ptr<Part> make_disaggregated_part(const Job& job) {
+  return std::make_unique<DisaggregatedPart>(job);
+}
 
 Status check_disaggregation(const Job& job) {
   const Disaggregation& afd = *job.afd;
@@ -132,10 +197,7 @@ Status check_disaggregation(const Job& job) {
 Result<LayerRun> run_disaggregated(const Job& job, int repeat, const Progress& progress) {
   LayerRun run = LayerRun::of(job);
   if (job.tokens.count == 0) return run;  // no rank has anything to do, so none is started
-  // Windows as large as needed; whoever set a size meant it.
-  setenv("HCCL_BUFFSIZE",
-         std::to_string(std::max<std::int64_t>(WorkerShape(job).window_mebibytes(), 1)).c_str(),
-         /*overwrite*/ 0);
+  fit_windows(job);
   const auto begin = Clock::now();
   auto communicators = MOEYARD_TRY(make_communicators(job.ranks));
   std::vector<Seat> seats(job.ranks);

@@ -6,10 +6,6 @@
 namespace moeyard::model {
 namespace {
 
-std::int64_t ns_of(Clock::time_point at) {
-  return std::chrono::duration_cast<std::chrono::nanoseconds>(at.time_since_epoch()).count();
-}
-
 class ExpertParallelPart final : public Part {
  public:
   explicit ExpertParallelPart(const Job& job) : job_(job) {}
@@ -39,7 +35,14 @@ class ExpertParallelPart final : public Part {
 
 }  // namespace
 
-std::unique_ptr<Part> make_part(const Job& job) { return std::make_unique<ExpertParallelPart>(job); }
+std::int64_t ns_of(Clock::time_point at) {
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(at.time_since_epoch()).count();
+}
+
+std::unique_ptr<Part> make_part(const Job& job) {
+  if (job.afd) return make_disaggregated_part(job);
+  return std::make_unique<ExpertParallelPart>(job);
+}
 
 Status run_part(Part& part, World& world, const std::function<void()>& began, Record& record) {
   for (TimedPass& timed : record.passes) {

@@ -22,6 +22,8 @@ class Part {
 };
 // With tokens and experts, or one of both.
 std::unique_ptr<Part> make_part(const Job& job);
+std::unique_ptr<Part> make_disaggregated_part(const Job& job);
+std::int64_t ns_of(Clock::time_point at);
 
 // The passes and results of a rank that is set up. `began` is called before each pass.
 Status run_part(Part& part, World& world, const std::function<void()>& began, Record& record);

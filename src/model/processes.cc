@@ -224,7 +224,7 @@ Result<LayerRun> run_in_processes(const Job& job, int repeat, const Progress& pr
   std::vector<std::span<const std::byte>> records;
   for (const auto& record : shared.records) records.push_back(record.values());
   LayerRun run = join_records(job, repeat, records, /*one_clock*/ true);
-  count_reads(job, run);
+  if (!job.afd) count_reads(job, run);
   return run;
 }
 

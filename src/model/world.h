@@ -31,6 +31,8 @@ class World {
   Result<Communicator> communicator();
   // Waits for all ranks.
   Status meet();
+  // Ends a meet() of another thread.
+  void abort() { rank_->abort(); }
   // The failure of the lowest rank that has one, or success: all ranks get the same code. Its message names the rank,
   // on rank 0; elsewhere it is empty, as one that tells is enough.
   Status agree(const Status& mine);

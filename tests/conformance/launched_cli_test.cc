@@ -96,6 +96,26 @@ TEST(Torchrun, RanksGiveTheSameBitsAndReportAsThreads) {
       for (const auto& ms : of_ranks) EXPECT_GT(ms.get<double>(), 0.0) << phase;
 }
 
+TEST(Torchrun, RanksMayBeWorkersOfTwoKinds) {
+  const TemporaryFolder folder;
+  const std::string plain = (folder.path() / "plain.safetensors").string();
+  const std::string output = (folder.path() / "out.safetensors").string();
+  ASSERT_EQ(run_program(MOEYARD_CLI, arguments({"--output", plain})).code, 0);
+  const auto outcomes = run_together(
+      MOEYARD_CLI, {arguments({"--afd", "--ffn-workers", "2", "--repeat", "2", "--output", output})},
+      torchrun(3));
+  for (const Outcome& outcome : outcomes) EXPECT_EQ(outcome.code, 0) << outcome.text;
+  EXPECT_THAT(outcomes[0].text, HasSubstr("1 attention worker, 2 FFN workers"));
+  EXPECT_EQ(contents(output), contents(plain));
+}
+
+// As on several hosts: each has fewer devices than there are ranks in all.
+TEST(Torchrun, RanksNeedDevicesOnlyForThemselves) {
+  auto environments = torchrun(2, "MOEYARD_DEVICES=1");
+  for (std::string& environment : environments) environment += " LOCAL_RANK=0";
+  expect_a_run_of(2, run_together(MOEYARD_CLI, {arguments()}, environments));
+}
+
 TEST(Torchrun, RanksWhoKnowTheSecretMeet) {
   expect_a_run_of(2, run_together(MOEYARD_CLI, {arguments()}, torchrun(2, "MOEYARD_SECRET=hush")));
 }

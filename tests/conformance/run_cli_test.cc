@@ -146,6 +146,45 @@ TEST_P(Layers, WorkersOfBothKindsGiveTheSameBits) {
   }
 }
 
+TEST_P(Layers, WorkersOfBothKindsAsProcessesGiveTheSameBitsAndRows) {
+  const TemporaryFolder folder;
+  std::string bits[2];
+  json load[2];
+  for (const bool processes : {false, true}) {
+    const std::string output = (folder.path() / "out.safetensors").string();
+    const std::string file = (folder.path() / "report.json").string();
+    std::vector<std::string> call = {"--afd", "--attention-workers",
+                                     "3",     "--micro-batch-tokens",
+                                     "7",     "--repeat",
+                                     "3",     "--json",
+                                     file,    "--output",
+                                     output};
+    if (processes) call.insert(call.end(), {"--processes", "5"});
+    const Outcome outcome = run(expecting(GetParam(), call));
+    ASSERT_EQ(outcome.code, 0) << outcome.text;
+    EXPECT_THAT(outcome.last_line(), StartsWith("PASS ")) << outcome.text;
+    bits[processes] = contents(output);
+    const json report = json::parse(contents(file));
+    load[processes] = report.at("load");
+    for (const auto& phase : report.at("phases")) EXPECT_GT(phase.at("ms").get<double>(), 0.0) << phase;
+  }
+  EXPECT_EQ(bits[0], bits[1]);
+  EXPECT_EQ(load[0], load[1]);
+}
+
+// The others wait for what it would send, or for its results.
+TEST(Processes, AWorkerOfEitherKindThatFailsEndsTheOthers) {
+  for (const char* devices : {"0,1,2", "0"}) {
+    const Outcome outcome = run(arguments_of(kLayers[0], {"--processes", "4", "--afd"}),
+                                std::string("ASCEND_RT_VISIBLE_DEVICES=") + devices);
+    EXPECT_EQ(outcome.code, 3) << outcome.text;
+    EXPECT_THAT(outcome.text, HasSubstr("aclrtSetDevice returned 107001"));
+  }
+  const Outcome outcome = run(arguments_of(kLayers[0], {"--processes", "4", "--afd"}), "MOEYARD_SOC=A3");
+  EXPECT_EQ(outcome.code, 3) << outcome.text;
+  EXPECT_THAT(outcome.text, HasSubstr("aclnnAttentionToFFN returned 561002"));
+}
+
 TEST_P(Layers, TheReportOfWorkersHasTheirSetupRowsAndPhases) {
   const TemporaryFolder folder;
   const std::string file = (folder.path() / "report.json").string();
@@ -326,7 +365,10 @@ const BadCall kBadCalls[] = {
      "has no instance of expert 8"},
     {"processes_and_ranks", {"--processes", "4", "--ranks", "4"}, "excludes"},
     {"processes_uneven", {"--processes", "5"}, "--processes 5 does not divide the"},
-    {"processes_and_workers", {"--processes", "4", "--afd"}, "--processes"},
+    {"processes_and_other_workers",
+     {"--processes", "4", "--afd", "--attention-workers", "2", "--ffn-workers", "4"},
+     "--attention-workers 2 and --ffn-workers 4 do not make 4 ranks"},
+    {"processes_for_one_kind_only", {"--processes", "2", "--afd"}, "--ffn-workers 0 do not make 2 ranks"},
     {"afd_and_ranks", {"--afd", "--ranks", "4"}, "--ranks"},
     {"workers_without_afd", {"--ffn-workers", "4"}, "--afd"},
     {"ffn_workers_uneven",

@@ -77,7 +77,7 @@ Status check_ranks(const RunOptions& options, const model::Job& job) {
   MOEYARD_TRY(check_balance(options, job.placement));
   // A device per rank; whoever set a number of devices meant it.
   setenv("MOEYARD_DEVICES", std::to_string(std::clamp(job.ranks, 16, 1024)).c_str(), /*overwrite*/ 0);
-  if (options.processes != 0) return {};  // each asks for its own
+  if (options.processes != 0 || options.is_one_rank) return {};  // each asks for its own
   std::uint32_t devices = 0;
   MOEYARD_TRY(model::checked(aclrtGetDeviceCount(&devices), "aclrtGetDeviceCount"));
   if (static_cast<std::uint32_t>(job.ranks) > devices)
@@ -227,9 +227,9 @@ Result<Ending> run_layer(const RunOptions& options) {
   const Inputs inputs = MOEYARD_TRY(read_inputs(options, true, progress));
   const model::Job job = job_of(options, inputs.layer, inputs.tokens, inputs.placement);
   MOEYARD_TRY(check_ranks(options, job));
-  const auto run_on_ranks = job.afd                  ? model::run_disaggregated
-                            : options.processes != 0 ? model::run_in_processes
-                                                     : model::run_expert_parallel;
+  const auto run_on_ranks = options.processes != 0 ? model::run_in_processes
+                            : job.afd              ? model::run_disaggregated
+                                                   : model::run_expert_parallel;
   const auto run = MOEYARD_TRY(run_on_ranks(job, options.repeat, progress));
   return report_run(options, job, inputs.expected, run, progress);
 }
@@ -275,7 +275,10 @@ Result<Ending> run_rank(const RunOptions& options, const Launched& launched) {
                              {"hidden size", config.hidden},
                              {"tokens:", job.tokens.count},
                              {"--dtype number", static_cast<std::int64_t>(job.type)},
-                             {"--balance number", static_cast<std::int64_t>(job.balance)}}));
+                             {"--balance number", static_cast<std::int64_t>(job.balance)},
+                             {"attention workers:", job.afd ? job.afd->attention_workers : 0},
+                             {"--micro-batches", job.afd ? job.afd->micro_batches : 0},
+                             {"--micro-batch-tokens", job.afd ? job.afd->micro_batch_tokens : 0}}));
   const auto run = MOEYARD_TRY(model::run_launched(job, world, options.repeat, progress));
   Result<Ending> ending = Ending::pass;
   if (tells) ending = report_run(options, job, inputs->expected, run, progress);
@@ -284,6 +287,20 @@ Result<Ending> run_rank(const RunOptions& options, const Launched& launched) {
   if (ending && *ending != Ending::pass) told = Status(static_cast<int>(*ending), "");
   MOEYARD_TRY(world.agree(told));
   return ending;
+}
+
+// With a given number of ranks, what one kind of workers leaves is for the other.
+Status share_workers(RunOptions& options, int ranks) {
+  if (!options.afd) return {};
+  if (!options.ffn_workers_given)
+    options.ffn_workers = ranks - options.attention_workers;
+  else if (!options.attention_workers_given)
+    options.attention_workers = ranks - options.ffn_workers;
+  const int both = options.attention_workers + options.ffn_workers;
+  if (both == ranks && options.attention_workers > 0 && options.ffn_workers > 0) return {};
+  return bad_input(
+      "--attention-workers {} and --ffn-workers {} do not make {} ranks, with one of each at least.",
+      options.attention_workers, options.ffn_workers, ranks);
 }
 
 // The launcher's variables, and what they make of the options.
@@ -309,10 +326,9 @@ Result<std::optional<Launched>> find_launcher(RunOptions& options) {
         launched->variables, launched->place.rank, launched->place.ranks,
         options.ranks_given ? "ranks" : "processes");
   }
-  if (options.afd)
-    return bad_input("--afd does not take ranks that a launcher has started ({} are set).",
-                     launched->variables);
   options.ranks = launched->place.ranks;
+  options.is_one_rank = true;
+  MOEYARD_TRY(share_workers(options, options.ranks));
   name_trace_of_rank(launched->place.rank);
   return launched;
 }
@@ -326,7 +342,8 @@ int run(RunOptions options) {
     ending = run_rank(options, **launched);
   } else {
     if (options.processes != 0) options.ranks = options.processes;
-    ending = run_layer(options);
+    const Status shared = options.processes != 0 ? share_workers(options, options.processes) : Status();
+    ending = shared.ok() ? run_layer(options) : shared;
   }
   if (ending) return static_cast<int>(*ending);
   clear_progress_line();
@@ -348,11 +365,13 @@ void add_options(Command& command, RunOptions& options) {
   command.option("--processes", options.processes, "Ranks, as processes of this host")
       .between(1, 1024)
       .excludes("--ranks");
-  command.option("--afd", options.afd, "Attention workers and FFN workers")
-      .excludes("--ranks")
-      .excludes("--processes");
-  command.option("--attention-workers", options.attention_workers, "Ranks with tokens").needs("--afd");
-  command.option("--ffn-workers", options.ffn_workers, "Ranks with experts").needs("--afd");
+  command.option("--afd", options.afd, "Attention workers and FFN workers").excludes("--ranks");
+  command.option("--attention-workers", options.attention_workers, "Ranks with tokens")
+      .needs("--afd")
+      .tells(options.attention_workers_given);
+  command.option("--ffn-workers", options.ffn_workers, "Ranks with experts")
+      .needs("--afd")
+      .tells(options.ffn_workers_given);
   command.option("--micro-batches", options.micro_batches, "Under way at a time, of an attention worker")
       .needs("--afd");
   command.option("--micro-batch-tokens", options.micro_batch_tokens, "Tokens of a micro-batch at most")
