@@ -100,7 +100,7 @@ TEST(Torchrun, RanksMayBeWorkersOfTwoKinds) {
   const TemporaryFolder folder;
   const std::string plain = (folder.path() / "plain.safetensors").string();
   const std::string output = (folder.path() / "out.safetensors").string();
-  ASSERT_EQ(run_program(MOEYARD_CLI, arguments({"--output", plain})).code, 0);
+  ASSERT_EQ(run_moeyard(arguments({"--output", plain})).code, 0);
   const auto outcomes = run_together(
       MOEYARD_CLI, {arguments({"--afd", "--ffn-workers", "2", "--repeat", "2", "--output", output})},
       torchrun(3));
