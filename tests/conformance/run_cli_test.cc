@@ -160,7 +160,7 @@ TEST_P(Layers, WorkersOfBothKindsAsProcessesGiveTheSameBitsAndRows) {
                                      file,    "--output",
                                      output};
     if (processes) call.insert(call.end(), {"--processes", "5"});
-    const Outcome outcome = run(expecting(GetParam(), call));
+    const Outcome outcome = run_moeyard(expecting(GetParam(), call));
     ASSERT_EQ(outcome.code, 0) << outcome.text;
     EXPECT_THAT(outcome.last_line(), StartsWith("PASS ")) << outcome.text;
     bits[processes] = contents(output);
@@ -175,12 +175,13 @@ TEST_P(Layers, WorkersOfBothKindsAsProcessesGiveTheSameBitsAndRows) {
 // The others wait for what it would send, or for its results.
 TEST(Processes, AWorkerOfEitherKindThatFailsEndsTheOthers) {
   for (const char* devices : {"0,1,2", "0"}) {
-    const Outcome outcome = run(arguments_of(kLayers[0], {"--processes", "4", "--afd"}),
-                                std::string("ASCEND_RT_VISIBLE_DEVICES=") + devices);
+    const Outcome outcome = run_moeyard(arguments_of(kLayers[0], {"--processes", "4", "--afd"}),
+                                        std::string("ASCEND_RT_VISIBLE_DEVICES=") + devices);
     EXPECT_EQ(outcome.code, 3) << outcome.text;
     EXPECT_THAT(outcome.text, HasSubstr("aclrtSetDevice returned 107001"));
   }
-  const Outcome outcome = run(arguments_of(kLayers[0], {"--processes", "4", "--afd"}), "MOEYARD_SOC=A3");
+  const Outcome outcome =
+      run_moeyard(arguments_of(kLayers[0], {"--processes", "4", "--afd"}), "MOEYARD_SOC=A3");
   EXPECT_EQ(outcome.code, 3) << outcome.text;
   EXPECT_THAT(outcome.text, HasSubstr("aclnnAttentionToFFN returned 561002"));
 }
