@@ -106,6 +106,9 @@ TEST(SizeOfFiles, MayBeLessThanWhatIsWanted) {
   }).expect_success();
 }
 
+// --- What sanitizers need for themselves: descriptors, to probe memory, and address space -------------------------------
+#ifndef __SANITIZE_ADDRESS__
+
 // Wherever they run out, ranks say so or meet.
 TEST(OpenFiles, AreNamedWhereTheyRunOut) {
   int met = 0, refused = 0;
@@ -135,9 +138,6 @@ TEST(OpenFiles, AreNamedWhereTheyRunOut) {
   EXPECT_EQ(met, 1);
   EXPECT_GE(refused, 3);
 }
-
-// --- Address space, which the address sanitizer needs all of -------------------------------------------------------------
-#ifndef __SANITIZE_ADDRESS__
 
 std::uint64_t address_space_in_use() {
   std::uint64_t pages = 0;
