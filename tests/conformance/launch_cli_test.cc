@@ -230,10 +230,14 @@ TEST_F(LaunchOnHosts, AHostThatIsLostIsNamed) {
 }
 
 TEST_F(LaunchOnHosts, SignalsReachAllHosts) {
+  const std::string ready = (folder_.path() / "ready").string();
   const std::string call = MOEYARD_CLI " launch --hosts a,b --addresses 127.0.0.1,127.0.0.2 --ssh " + ssh() +
-                           " -n 2 sh -c \"trap \\\"echo got; exit 0\\\" USR1; echo ready; i=0; "
-                           "while [ \\$i -lt 200 ]; do sleep 0.05; i=\\$((i + 1)); done; exit 1\"";
-  const Outcome outcome = run_program("sh", {"-c", call + " & sleep 1; kill -USR1 $!; wait $!"});
+                           " -n 2 sh -c \"trap \\\"echo got; exit 0\\\" USR1; echo ready >> " + ready +
+                           "; i=0; while [ \\$i -lt 400 ]; do sleep 0.05; i=\\$((i + 1)); done; exit 1\"";
+  const Outcome outcome =
+      run_program("sh", {"-c", call + " & i=0; while [ \"$(cat " + ready +
+                                   " 2>/dev/null | wc -l)\" != 2 ] && [ $i -lt 100 ]; do "
+                                   "sleep 0.1; i=$((i + 1)); done; kill -USR1 $!; wait $!"});
   EXPECT_EQ(outcome.code, 0) << outcome.text;
   EXPECT_THAT(outcome.text, AllOf(HasSubstr("[0] got"), HasSubstr("[1] got")));
 }
