@@ -150,6 +150,22 @@ TEST(Torchrun, WithoutRankZeroTheOthersSayWhereTheyLooked) {
                                   HasSubstr("within 1 s (Connection refused)")));
 }
 
+TEST(Torchrun, APortThatIsTakenIsNamedWithTheWayOut) {
+  const std::string environment = torchrun(2)[0];
+  const int port = std::stoi(environment.substr(environment.find("MASTER_PORT=") + 12)) + 1;
+  const int socket = ::socket(AF_INET, SOCK_STREAM, 0);
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_port = htons(static_cast<std::uint16_t>(port));
+  ASSERT_EQ(::bind(socket, reinterpret_cast<const sockaddr*>(&address), sizeof address), 0);
+  ASSERT_EQ(::listen(socket, 1), 0);
+  const Outcome outcome = run_moeyard(arguments(), environment);
+  ::close(socket);
+  EXPECT_EQ(outcome.code, 3) << outcome.text;
+  EXPECT_THAT(outcome.text, AllOf(HasSubstr("rank 0 cannot listen at port " + std::to_string(port)),
+                                  HasSubstr("--meet-at HOST:PORT")));
+}
+
 TEST(Torchrun, AllEndAlikeWhateverFails) {
   struct Case {
     std::vector<std::string> of_rank_0, of_rank_1;

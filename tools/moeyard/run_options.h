@@ -12,8 +12,8 @@ struct RunOptions {
   int processes = 0;
   bool ranks_given = false;
   bool is_one_rank = false;  // of a run that a launcher has started
-  std::string meet_at;  // HOST:PORT of rank 0, for ranks that a launcher has started
-  bool afd = false;  // attention workers and FFN workers instead of ranks that are both
+  std::string meet_at;       // HOST:PORT of rank 0, for ranks that a launcher has started
+  bool afd = false;          // attention workers and FFN workers instead of ranks that are both
   int attention_workers = 2, ffn_workers = 2;
   bool attention_workers_given = false, ffn_workers_given = false;
   std::int64_t micro_batches = 3, micro_batch_tokens = 16;
