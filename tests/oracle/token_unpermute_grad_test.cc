@@ -125,12 +125,7 @@ Case random_case(std::mt19937& random) {
   c.weighted = below(random, 3) != 0;
   c.tokens = std::max<std::int64_t>(shape.tokens, 1), c.hidden = shape.hidden;
   c.topk = c.weighted || c.op == Op::with_ep ? shape.topk : 1;
-  c.indices.resize(static_cast<std::size_t>(c.slots()));
-  std::iota(c.indices.begin(), c.indices.end(), 0);
-  std::shuffle(c.indices.begin(), c.indices.end(), random);
-  const std::int32_t strange[] = {-1, static_cast<std::int32_t>(c.slots()), INT32_MAX, INT32_MIN};
-  for (std::int32_t& index : c.indices)
-    if (below(random, 8) == 0) index = strange[below(random, 4)];
+  c.indices = random_rows_of_slots(random, c.slots());
   c.rows = 1 + below(random, c.slots());
   if (c.op == Op::with_ep) c.begin = below(random, c.slots() - c.rows + 1);
   if (c.op == Op::with_ep) c.negative_range = below(random, 3) == 0;

@@ -139,12 +139,7 @@ Case random_case(std::mt19937& random) {
   c.tokens = shape.tokens, c.hidden = shape.hidden;
   c.topk = c.op == Op::unpermute && !c.weighted ? 1 : shape.topk;
   const std::int64_t slots = c.tokens * c.topk;
-  c.indices.resize(static_cast<std::size_t>(slots));
-  std::iota(c.indices.begin(), c.indices.end(), 0);
-  std::shuffle(c.indices.begin(), c.indices.end(), random);
-  const std::int32_t strange[] = {-1, static_cast<std::int32_t>(slots), INT32_MAX, INT32_MIN};
-  for (std::int32_t& index : c.indices)
-    if (below(random, 8) == 0) index = strange[below(random, 4)];
+  c.indices = random_rows_of_slots(random, slots);
   c.rows = below(random, slots + 1);
   if (c.op == Op::init_routing_grad) {
     c.drop_pad_mode = below(random, 2);

@@ -59,6 +59,17 @@ inline std::vector<std::int32_t> random_experts(std::mt19937& random, std::int64
   return all;
 }
 
+// The rows of all slots in any order, some of them out of range.
+inline std::vector<std::int32_t> random_rows_of_slots(std::mt19937& random, std::int64_t slots) {
+  std::vector<std::int32_t> rows(static_cast<std::size_t>(slots));
+  std::iota(rows.begin(), rows.end(), 0);
+  std::shuffle(rows.begin(), rows.end(), random);
+  const std::int32_t strange[] = {-1, static_cast<std::int32_t>(slots), INT32_MAX, INT32_MIN};
+  for (std::int32_t& row : rows)
+    if (below(random, 8) == 0) row = strange[below(random, 4)];
+  return rows;
+}
+
 inline Layout random_layout(std::mt19937& random) { return static_cast<Layout>(random() % 5); }
 
 // Shapes that each loop should meet: few tokens, one expert, one element, odd and long rows, every expert.
