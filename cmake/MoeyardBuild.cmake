@@ -34,6 +34,7 @@ find_package(CLI11 REQUIRED)
 find_package(tl-expected REQUIRED)
 find_package(PkgConfig REQUIRED)
 pkg_check_modules(HWY REQUIRED IMPORTED_TARGET libhwy)
+pkg_check_modules(UCX REQUIRED IMPORTED_TARGET ucx)
 
 # Settings of every target of ours: warnings are errors, and a * b + c is never contracted, as documented sums
 # round after each operation.

@@ -14,7 +14,7 @@ file(WRITE ${CMAKE_CURRENT_BINARY_DIR}/empty.c "/* This library holds nothing: i
 add_library(c_sec SHARED ${CMAKE_CURRENT_BINARY_DIR}/empty.c)
 add_library(op_common SHARED ${CMAKE_CURRENT_BINARY_DIR}/empty.c)
 
-set(installed moeyard ascendcl nnopbase hccl opapi c_sec op_common)
+set(installed moeyard moeyard_ucx ascendcl nnopbase hccl opapi c_sec op_common)
 set_target_properties(${installed} PROPERTIES INSTALL_RPATH "$ORIGIN")
 install(TARGETS ${installed} LIBRARY DESTINATION lib64)
 install(DIRECTORY include/ DESTINATION include PATTERN atb_backend.h EXCLUDE)

@@ -76,8 +76,17 @@ class Group {
   // Sends and receives with single peers; they do not block each other. Blocks, so only on a stream's worker.
   Status transfer(std::string_view operator_name, std::span<const Transfer> items);
 
-  // The window of a rank: limits().buffer_mb of zeros at first, alive as long as the communicator.
+  // The window of a rank: limits().buffer_mb of zeros at first, alive as long as the communicator. Of a rank on another
+  // host it is a stand-in: pieces of it go there with write_window(), in order, and come from there with read_window().
+  // Both wait until that is done.
   Result<Exposed> window(int rank) { return transport_->window(rank); }
+  bool is_far(int rank) const { return transport_->is_far(rank); }
+  Status write_window(std::string_view operator_name, std::span<const WindowPiece> pieces) {
+    return transport_->write_window(intern_operator(operator_name), pieces, limits_.exec_timeout);
+  }
+  Status read_window(std::string_view operator_name, std::span<const WindowPiece> pieces) {
+    return transport_->read_window(intern_operator(operator_name), pieces, limits_.exec_timeout);
+  }
 
   // Collective calls and transfers that are submitted and not yet over.
   class Work {
@@ -144,6 +153,21 @@ class Round {
   // A peer's block in this process's memory, null where it cannot be addressed; and its size.
   std::byte* address(int peer, int block) const { return transport_->block(peer, block).data; }
   std::int64_t bytes(int peer, int block) const { return transport_->block(peer, block).bytes; }
+
+  // Of a peer on another host address() is a stand-in, memory of this process: fetch() what is to be read before that,
+  // and send() what has been written before the next round. For other peers that is nothing.
+  bool is_far(int peer) const { return transport_->is_far(peer); }
+  int host_of(int peer) const { return transport_->host_of(peer); }
+  // The place of a piece for the peer's host that another one can be the same as (Piece::same); -1: none.
+  std::int64_t same_host(std::span<const Piece> pieces, int peer) const {
+    for (std::size_t i = 0; i < pieces.size(); ++i)
+      if (pieces[i].same < 0 && host_of(pieces[i].peer) == host_of(peer)) return static_cast<std::int64_t>(i);
+    return -1;
+  }
+  Status send(std::span<const Piece> pieces) const { return transport_->send(pieces); }
+  Status fetch(std::span<const Piece> pieces) const { return transport_->fetch(pieces); }
+  // Of peers on other hosts, all at once; others are left out.
+  Status get_all(std::span<const Get> gets) const { return transport_->get_all(gets); }
 
   // Work on every transport. Out of a block's bounds: 507000.
   Status put(int peer, int block, std::int64_t offset, std::span<const std::byte> bytes) const {

@@ -26,6 +26,28 @@ struct Exposed {
   Access access = Access::write;
 };
 
+// A piece of a block of a peer.
+struct Piece {
+  std::int32_t peer;
+  std::int32_t block;
+  std::int64_t offset;
+  std::int64_t bytes;
+  std::int64_t same =
+      -1;  // when sent: the place of an earlier piece of the list with the same bytes, for the same host
+};
+
+struct Get {
+  Piece piece;
+  std::byte* into;
+};
+
+// A piece of the window of a rank, and memory here.
+struct WindowPiece {
+  std::int32_t rank;
+  std::int64_t offset;
+  std::span<std::byte> bytes;
+};
+
 // What one rank contributes to a round.
 //
 //   facts     compared between all ranks: the first that differs fails the call on every rank with 507015,

@@ -52,9 +52,23 @@ class Transport {
 
   // What peers posted in the meeting that was last met; valid until the next one.
   virtual std::span<const std::byte> message(int peer) const = 0;
-  virtual Exposed block(int peer, int index) const = 0;  // data null: not addressable here, use put and get
+  // data null: not addressable here, use put and get. On a peer of another host a stand-in, see Round.
+  virtual Exposed block(int peer, int index) const = 0;
   virtual Status put(int peer, int index, std::int64_t offset, std::span<const std::byte> bytes) = 0;
   virtual Status get(int peer, int index, std::int64_t offset, std::span<std::byte> bytes) = 0;
+  virtual bool is_far(int /*peer*/) const { return false; }
+  virtual int host_of(int /*peer*/) const { return 0; }
+  // Pieces of stand-ins go to the blocks that they stand for, or come from there.
+  virtual Status send(std::span<const Piece> /*pieces*/) { return {}; }
+  virtual Status fetch(std::span<const Piece> /*pieces*/) { return {}; }
+  virtual Status get_all(std::span<const Get> /*gets*/) { return {}; }
+  // The same for windows; any thread.
+  virtual Status write_window(OperatorName, std::span<const WindowPiece>, std::chrono::milliseconds) {
+    return {};
+  }
+  virtual Status read_window(OperatorName, std::span<const WindowPiece>, std::chrono::milliseconds) {
+    return {};
+  }
   // How much later than this rank the peer's posting was there; not above 0 where nobody waited for it.
   virtual std::chrono::nanoseconds lateness(int peer) const = 0;
 
@@ -79,7 +93,8 @@ class Transport {
   virtual void post_refusal(int rank, OperatorName operator_name, const std::string& message) = 0;
   virtual void withdraw_refusal(int rank) = 0;
   virtual void depart() = 0;  // this rank's handle is being destroyed: whoever waits for it fails
-  // The window of a rank: zero at first, made when somebody first asks; data null: not addressable here.
+  // The window of a rank: zero at first, made when somebody first asks; data null: not addressable here. Of a rank of
+  // another host a stand-in, see Group.
   virtual Result<Exposed> window(int rank) = 0;
 };
 

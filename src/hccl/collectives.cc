@@ -32,12 +32,14 @@ Status run(comm::Exchange& exchange, const Pulls& pulls) {
   const comm::Round round = MOEYARD_TRY(exchange.round({.facts = facts, .blocks = blocks}));
   const int me = exchange.group().rank();
   const int peers = pulls.last_peer - pulls.first_peer;
+  Puller puller(round);
   for (int step = 0; step < peers; ++step) {
     const int index =
         (me + step) % peers;  // everybody begins elsewhere, so that no rank's memory is read by all at once
-    MOEYARD_TRY(pull(round, pulls.first_peer + index, 0, {pulls.from_offset, pulls.bytes},
-                     pulls.into + index * pulls.bytes));
+    MOEYARD_TRY(puller.add(pulls.first_peer + index, 0, {pulls.from_offset, pulls.bytes},
+                           pulls.into + index * pulls.bytes));
   }
+  MOEYARD_TRY(puller.finish());
   return exchange.finish();
 }
 

@@ -80,11 +80,13 @@ Status run(comm::Exchange& exchange, const char* function, const Exchanges& plan
     const Piece theirs = reinterpret_cast<const Piece*>(round.message(peer).data())[0];
     wrong = compare(function, group, peer, theirs, plan.recvs[peer], plan.type->bytes);
   }
+  Puller puller(round);
   for (int step = 0; step < group.size() && wrong.ok(); ++step) {
     const int peer = (group.rank() + step) % group.size();  // everybody begins with itself
     const Piece theirs = reinterpret_cast<const Piece*>(round.message(peer).data())[0];
-    wrong = pull(round, peer, 0, theirs, plan.into + plan.recvs[peer].offset);
+    wrong = puller.add(peer, 0, theirs, plan.into + plan.recvs[peer].offset);
   }
+  if (wrong.ok()) wrong = puller.finish();
   return exchange.finish({.error = wrong});
 }
 

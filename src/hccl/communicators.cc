@@ -38,12 +38,14 @@ Result<std::int32_t> device_of_this_thread(std::string_view function) {
       function);
 }
 
-comm::Candidate make_candidate(std::uint32_t rank, std::size_t size, std::int32_t device, comm::Spec spec) {
+comm::Candidate make_candidate(std::uint32_t rank, std::size_t size, std::int32_t device, comm::Spec spec,
+                               const comm::Network& network) {
   return {.rank = static_cast<int>(rank),
           .size = static_cast<int>(size),
           .device = device,
           .spec = std::move(spec),
-          .host = comm::this_host()};
+          .host = comm::this_host(),
+          .door = comm::open_door(network)};
 }
 
 // Stored at once, so that another thread can break the wait with HcclCommDestroy(*comm).
@@ -117,7 +119,7 @@ Status init_root_info(std::string_view function, std::uint32_t ranks, const Hccl
   watch_for_fork();
   const auto rendezvous = MOEYARD_TRY(
       comm::find_rendezvous(function, std::span<const char, comm::kRootInfoBytes>(root_info->internal)));
-  return join(function, rendezvous, make_candidate(rank, ranks, device, std::move(spec)),
+  return join(function, rendezvous, make_candidate(rank, ranks, device, std::move(spec), environment.network),
               environment.connect_timeout, comm);
 }
 
@@ -136,7 +138,8 @@ Status init_cluster_info(std::string_view function, const char* path, std::uint3
   watch_for_fork();
   const auto rendezvous =
       MOEYARD_TRY(comm::find_table_rendezvous(function, environment.network, table, static_cast<int>(rank)));
-  return join(function, rendezvous, make_candidate(rank, table.ranks.size(), device, std::move(spec)),
+  return join(function, rendezvous,
+              make_candidate(rank, table.ranks.size(), device, std::move(spec), environment.network),
               environment.connect_timeout, comm);
 }
 

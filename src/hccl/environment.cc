@@ -109,7 +109,7 @@ constexpr Variable kVariables[] = {
     {{"HCCL_HOST_SOCKET_PORT_RANGE", "", "ports for finding ranks; wins over HCCL_IF_BASE_PORT"},
      is_port_range,
      kPorts},
-    {{"HCCL_NPU_SOCKET_PORT_RANGE", "", "ports for data between processes"}, is_port_range, kPorts},
+    {{"HCCL_NPU_SOCKET_PORT_RANGE", "", "ports for data between hosts"}, is_port_range, kPorts},
     {{"HCCL_WHITELIST_DISABLE", "1", "0: only addresses in HCCL_WHITELIST_FILE may join"}, is_flag, "0 or 1"},
     {{"HCCL_WHITELIST_FILE", "", "file of the addresses that may join"}, is_anything, ""},
     {{"HCCL_DETERMINISTIC", "false", "false, true or strict; results are always those of strict"},
@@ -159,6 +159,8 @@ Result<comm::Network> read_network(std::string_view function) {
   const int base = static_cast<int>(*integer(value_of("HCCL_IF_BASE_PORT"), 1024, 65520));
   network.ports =
       range.empty() ? Ports{{base, std::min(base + kBootstrapPorts - 1, kLastPort)}} : *parse_ports(range);
+  if (const std::string_view data = value_of("HCCL_NPU_SOCKET_PORT_RANGE"); !data.empty())
+    network.data_ports = *parse_ports(data);
   if (value_of("HCCL_WHITELIST_DISABLE") == "0")
     network.whitelist = MOEYARD_TRY(read_whitelist(function, std::string(value_of("HCCL_WHITELIST_FILE"))));
   return network;

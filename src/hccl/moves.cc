@@ -12,15 +12,19 @@ namespace {
 constexpr std::int64_t kParallelBytes = 1 << 20;
 }  // namespace
 
-Status pull(const comm::Round& round, int peer, int block, Piece from, std::byte* into) {
+Status Puller::add(int peer, int block, Piece from, std::byte* into) {
   if (from.bytes == 0) return {};
-  const std::byte* memory = round.address(peer, block);
+  if (round_.is_far(peer)) {
+    far_.push_back({{peer, block, from.offset, from.bytes}, into});
+    return {};
+  }
+  const std::byte* memory = round_.address(peer, block);
   if (memory == nullptr)
-    return round.get(peer, block, from.offset, {into, static_cast<std::size_t>(from.bytes)});
-  if (from.offset + from.bytes > round.bytes(peer, block))
+    return round_.get(peer, block, from.offset, {into, static_cast<std::size_t>(from.bytes)});
+  if (from.offset + from.bytes > round_.bytes(peer, block))
     return fail(stream_error::kInternal, TextCode::internal,
                 "bytes [{}, +{}) lie outside what rank {} exposes ({} bytes); please report it", from.offset,
-                from.bytes, peer, round.bytes(peer, block));
+                from.bytes, peer, round_.bytes(peer, block));
   const std::byte* source = memory + from.offset;
   if (source == into) return {};
   parallel_for(from.bytes, kParallelBytes,

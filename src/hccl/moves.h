@@ -24,9 +24,18 @@ struct Piece {
   std::int64_t bytes = 0;
 };
 
-// Copies a piece of a peer's block: straight from its memory where that can be addressed, in parallel if it
-// is large. Nothing to do when it is there already (in place).
-Status pull(const comm::Round& round, int peer, int block, Piece from, std::byte* into);
+// Copies pieces of peers' blocks: straight from their memory where that can be addressed, in parallel if they are large,
+// and at the end, all at once, what is on other hosts. Nothing to do for what is there already (in place).
+class Puller {
+ public:
+  explicit Puller(const comm::Round& round) : round_(round) {}
+  Status add(int peer, int block, Piece from, std::byte* into);
+  Status finish() const { return far_.empty() ? Status() : round_.get_all(far_); }
+
+ private:
+  const comm::Round& round_;
+  std::vector<comm::Get> far_;
+};
 
 // A number that differs, but for bad luck, when the arrays do.
 std::int64_t checksum(std::span<const std::uint64_t> values);

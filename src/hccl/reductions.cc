@@ -52,19 +52,31 @@ Status reduce_share(const comm::Round& round, const comm::Group& group, const Re
   // Kept by the worker, so that nothing is allocated after its first calls.
   thread_local std::vector<const std::byte*> inputs;
   thread_local std::vector<std::byte*> outputs;
+  thread_local std::vector<comm::Piece> far;
   inputs.clear();
   outputs.clear();
   inputs.reserve(group.size());
   outputs.reserve(group.size());
-  for (int peer = 0; peer < group.size(); ++peer)
+  const std::int64_t bytes = plan.share.size() * plan.type->bytes;
+  far.clear();
+  for (int peer = 0; peer < group.size(); ++peer) {
     inputs.push_back(MOEYARD_TRY(address(round, peer, 0)) + begin);
+    if (round.is_far(peer)) far.push_back({peer, 0, begin, bytes});
+  }
+  if (!far.empty()) MOEYARD_TRY(round.fetch(far));
+  far.clear();
   switch (plan.target) {
     case Target::all:
-      for (int peer = 0; peer < group.size(); ++peer)
+      for (int peer = 0; peer < group.size(); ++peer) {
         outputs.push_back(MOEYARD_TRY(address(round, peer, 1)) + begin);
+        // All get the same, so it crosses to each other host once.
+        if (round.is_far(peer)) far.push_back({peer, 1, begin, bytes, round.same_host(far, peer)});
+      }
       break;
     case Target::root:
       outputs.push_back(MOEYARD_TRY(address(round, static_cast<int>(plan.root), 1)) + begin);
+      if (round.is_far(static_cast<int>(plan.root)))
+        far.push_back({static_cast<int>(plan.root), 1, begin, bytes});
       break;
     case Target::self:
       outputs.push_back(plan.result.data);
@@ -74,7 +86,7 @@ Status reduce_share(const comm::Round& round, const comm::Group& group, const Re
   const std::span<const std::byte* const> in(inputs);  // other threads have vectors of their own
   const std::span<std::byte* const> out(outputs);
   parallel_for(plan.share.size(), kParallelElements, [&](Range part) { reduce(in, out, part); });
-  return {};
+  return far.empty() ? Status() : round.send(far);
 }
 
 Status run(comm::Exchange& exchange, const Reduce& plan) {

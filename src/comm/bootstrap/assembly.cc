@@ -7,6 +7,7 @@
 
 #include "base/errors.h"
 #include "comm/host/host_transport.h"
+#include "comm/hosts/bridge.h"
 #include "comm/registry.h"
 #include "hccl/hccl_types.h"
 
@@ -34,16 +35,39 @@ Assemblies& assemblies() {
   return *all;
 }
 
+World::HostMap host_map(const Membership& membership, int own) {
+  World::HostMap map{own, {}, {}};
+  for (const Membership::Rank& rank : membership.ranks) {
+    map.host_of_rank.push_back(membership.processes[static_cast<std::size_t>(rank.process)].host);
+    map.device_of_rank.push_back(rank.device);
+  }
+  return map;
+}
+
+// In the first process of a host: finds those of the others and lets the bridge begin.
+Status connect_hosts(std::string_view function, const Membership& membership, int own,
+                     const std::shared_ptr<World>& world, const Deadline& deadline) {
+  std::vector<Door> doors;
+  for (int host = 0; host < membership.hosts; ++host)
+    doors.push_back(
+        membership.processes[static_cast<std::size_t>(membership.processes_of(host).front())].door);
+  auto links = MOEYARD_TRY(make_links(function));
+  const Door& mine = doors[static_cast<std::size_t>(own)];
+  const int port = MOEYARD_TRY(links->listen(function, mine.address, door_ports()));
+  const std::vector<int> ports =
+      MOEYARD_TRY(exchange_ports(function, membership.token, doors, own, port, deadline));
+  std::vector<Links::Peer> peers;
+  for (int host = 0; host < membership.hosts; ++host)
+    peers.push_back({doors[static_cast<std::size_t>(host)].address, ports[static_cast<std::size_t>(host)],
+                     host_proof(membership.token, host)});
+  MOEYARD_TRY(links->connect(function, peers, own, deadline));
+  start_bridge(world, std::move(links), membership.hosts);
+  return {};
+}
+
 void make(std::string_view function, const Membership& membership, int process, const Deadline& deadline,
           Assembly& assembly) {
   const int host = membership.processes[static_cast<std::size_t>(process)].host;
-  if (membership.hosts > 1) {
-    assembly.failure =
-        fail(HCCL_E_NOT_SUPPORT, TextCode::hccl_parameter,
-             "{}: the ranks are on {} hosts, which is not supported yet; start all of them on one", function,
-             membership.hosts);
-    return;
-  }
   std::vector<ProcessId> ids;
   int own = 0;
   for (const int other : membership.processes_of(host)) {
@@ -55,7 +79,10 @@ void make(std::string_view function, const Membership& membership, int process, 
                                membership.spec.limits.buffer_mb * kMiB, spaces, board);
   };
   const auto make_board = [&](const Spaces& spaces) {
-    assembly.world = world_in(spaces, {});
+    assembly.world = membership.hosts == 1
+                         ? world_in(spaces, {})
+                         : World::of_hosts(membership.spec.name, membership.spec.limits.buffer_mb * kMiB,
+                                           spaces, host_map(membership, host));
     return assembly.world == nullptr ? Ref() : assembly.world->board();
   };
   auto shared = share_host(function, membership.token, ids, own, make_board, deadline);
@@ -64,6 +91,8 @@ void make(std::string_view function, const Membership& membership, int process, 
     return;
   }
   if (assembly.world == nullptr) assembly.world = world_in(shared->spaces, shared->board);
+  if (membership.hosts > 1 && own == 0)
+    assembly.failure = connect_hosts(function, membership, host, assembly.world, deadline);
   assembly.family = std::make_shared<Family>(false);
 }
 

@@ -171,7 +171,7 @@ void Gathering::complete(std::string_view function) {
     const Candidate& candidate = entry->candidate;
     const int host = hosts.emplace(candidate.host, static_cast<int>(hosts.size())).first->second;
     const auto [process, is_new] = processes.emplace(candidate.process, static_cast<int>(processes.size()));
-    if (is_new) made.processes.push_back({candidate.process, host});
+    if (is_new) made.processes.push_back({candidate.process, candidate.door, host});
     made.ranks.push_back({process->second, candidate.device});
   }
   made.hosts = static_cast<int>(hosts.size());

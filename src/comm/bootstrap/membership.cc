@@ -51,6 +51,8 @@ std::string encode(const Candidate& candidate, std::string_view function, std::c
       .add(candidate.device)
       .add(candidate.process)
       .text(candidate.host)
+      .text(candidate.door.address)
+      .add(std::int32_t{candidate.door.port})
       .add(std::int64_t{timeout.count()});
   add(packet, candidate.spec);
   return packet.bytes();
@@ -66,6 +68,8 @@ std::optional<Greeting> decode_greeting(std::string_view bytes) {
   candidate.device = packet.take<std::int32_t>();
   candidate.process = packet.take<ProcessId>();
   candidate.host = packet.text();
+  candidate.door.address = packet.text();
+  candidate.door.port = packet.take<std::int32_t>();
   greeting.timeout = std::chrono::milliseconds(packet.take<std::int64_t>());
   candidate.spec = take_spec(packet);
   if (!packet.ok() || candidate.size < 1 || candidate.size > kMostRanks || candidate.rank < 0 ||
@@ -79,7 +83,11 @@ std::string encode(const Membership& membership) {
   add(packet, membership.spec);
   packet.add(membership.token).add(std::int32_t{membership.hosts});
   packet.add(static_cast<std::uint32_t>(membership.processes.size()));
-  for (const auto& process : membership.processes) packet.add(process.id).add(std::int32_t{process.host});
+  for (const auto& process : membership.processes)
+    packet.add(process.id)
+        .add(std::int32_t{process.host})
+        .text(process.door.address)
+        .add(std::int32_t{process.door.port});
   packet.add(static_cast<std::uint32_t>(membership.ranks.size()));
   for (const auto& rank : membership.ranks) packet.add(rank);
   return packet.bytes();
@@ -91,10 +99,12 @@ std::optional<Membership> decode_membership(std::string_view bytes) {
   membership.spec = take_spec(packet);
   membership.token = packet.take<Token>();
   membership.hosts = packet.take<std::int32_t>();
-  membership.processes.resize(packet.count(sizeof(ProcessId) + sizeof(std::int32_t)));
+  membership.processes.resize(packet.count(sizeof(ProcessId) + 3 * sizeof(std::int32_t)));
   for (auto& process : membership.processes) {
     process.id = packet.take<ProcessId>();
     process.host = packet.take<std::int32_t>();
+    process.door.address = packet.text();
+    process.door.port = packet.take<std::int32_t>();
     if (process.host < 0 || process.host >= membership.hosts) return std::nullopt;
   }
   membership.ranks.resize(packet.count(sizeof(Membership::Rank)));

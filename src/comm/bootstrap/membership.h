@@ -5,13 +5,11 @@
 #include <string_view>
 #include <vector>
 
+#include "comm/bootstrap/door.h"
 #include "comm/create.h"
 #include "comm/host/peer_process.h"
 
 namespace moeyard::comm {
-
-using Token = std::array<std::uint64_t, 4>;
-Token random_token();
 
 // One rank that wants to join.
 struct Candidate {
@@ -21,6 +19,7 @@ struct Candidate {
   Spec spec;
   ProcessId process = this_process();
   std::string host;  // this_host()
+  Door door = {};    // of the process
 };
 
 // Who is in a communicator whose ranks are in several processes: what every rank is told when all have come.
@@ -29,6 +28,7 @@ struct Membership {
   Token token;  // nobody else knows it
   struct Process {
     ProcessId id;
+    Door door;
     int host;  // hosts and processes are numbered in the order of their lowest ranks
   };
   std::vector<Process> processes;

@@ -15,10 +15,11 @@ namespace moeyard::comm {
 
 // Where ranks of other processes are to be found, as the HCCL_* variables say.
 struct Network {
-  std::string address;                                // HCCL_IF_IP; empty: of an interface
-  std::string interfaces;                             // HCCL_SOCKET_IFNAME
-  bool ipv6 = false;                                  // HCCL_SOCKET_FAMILY
-  std::vector<std::pair<int, int>> ports;             // from, to; empty: any that is free
+  std::string address;                          // HCCL_IF_IP; empty: of an interface
+  std::string interfaces;                       // HCCL_SOCKET_IFNAME
+  bool ipv6 = false;                            // HCCL_SOCKET_FAMILY
+  std::vector<std::pair<int, int>> ports;       // from, to; empty: any that is free
+  std::vector<std::pair<int, int>> data_ports;  // HCCL_NPU_SOCKET_PORT_RANGE: of connections between hosts
   std::optional<std::vector<std::string>> whitelist;  // addresses that may join; none: all
 };
 

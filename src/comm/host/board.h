@@ -84,6 +84,7 @@ struct alignas(64) Seat {
   std::atomic<bool> detached{false};               // its process has done with this board
   std::atomic<std::int32_t> space{Ref::kNowhere};  // of its process; nowhere: on another host
   std::int32_t device = -1;
+  std::int32_t host = 0;
   Mailbox mailbox;
   Bell bell;  // of transfers
 
@@ -108,6 +109,8 @@ struct Child {
   Text<128> name;  // of the communicator; empty: none
   std::int32_t generation;
   std::int32_t size;
+  std::int64_t window_bytes;
+  std::uint64_t channel;
 
   static std::int64_t bytes(std::size_t members) {
     return static_cast<std::int64_t>(sizeof(Child) + members * sizeof(std::int32_t));
@@ -126,7 +129,12 @@ struct Board {
   Seat& seat(int rank) { return seats()[rank]; }
 
   const std::int32_t size;
-  std::atomic<std::uint64_t> completed{0};  // meetings
+  std::int32_t host = 0;                                  // this one
+  Ref outbox;                                             // null: all ranks are on this host
+  std::uint64_t channel = 0;                              // what hosts call this board
+  std::atomic<std::int32_t> bridge_space{Ref::kNowhere};  // of the bridge, while it uses the board
+  std::atomic<std::int32_t> bridge_copies{0};  // that the bridge is making from or to what ranks have posted
+  std::atomic<std::uint64_t> completed{0};     // meetings
   Bell bell;
   std::array<Meeting, 2> meetings;
 

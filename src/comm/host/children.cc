@@ -4,6 +4,7 @@
 #include <new>
 
 #include "base/errors.h"
+#include "comm/host/leftovers.h"
 #include "comm/host/world.h"
 #include "hccl/hccl_types.h"
 
@@ -24,8 +25,8 @@ Child* World::find_child(Condition&& holds) {
   return nullptr;
 }
 
-Result<Child*> World::make_child(std::string_view name, std::span<const std::int32_t> members,
-                                 int generation) {
+Result<Child*> World::make_child(std::string_view name, std::span<const std::int32_t> members, int generation,
+                                 std::int64_t window_bytes) {
   const int ranks = static_cast<int>(members.size());
   const std::int64_t entry_bytes = Child::bytes(members.size());
   std::byte* const entry = spaces_.allocate_sparse(entry_bytes);
@@ -43,7 +44,16 @@ Result<Child*> World::make_child(std::string_view name, std::span<const std::int
   child->name.set(name);
   child->generation = generation;
   child->size = ranks;
+  child->window_bytes = window_bytes;
   std::ranges::copy(members, child->members());
+  auto* its = spaces_.at<Board>(child->board);
+  its->host = board_.host;
+  for (int i = 0; i < ranks; ++i) {
+    its->seat(i).host = host_of(members[static_cast<std::size_t>(i)]);
+    if (its->seat(i).host != board_.host) its->outbox = board_.outbox;
+  }
+  if (!its->outbox.null()) its->bridge_space.store(board_.bridge_space.load());
+  its->channel = child->channel = channel_of(board_.channel, name, members, generation);
   child->next = board_.children;
   board_.children = spaces_.find(entry, entry_bytes);
   board_.has_children.store(true, std::memory_order_release);
@@ -60,7 +70,7 @@ Result<std::shared_ptr<World>> World::among(std::span<const std::int32_t> member
       [&](Child& one) { return one.name.view().empty() && std::ranges::equal(members_of(one), members); });
   const bool make = child == nullptr;
   if (make) {
-    auto made = make_child({}, members, 0);
+    auto made = make_child({}, members, 0, 0);
     if (!made) return Status(stream_error::kInternal, made.error().message());
     child = *made;
     auto* its = spaces_.at<Board>(child->board);
@@ -86,6 +96,7 @@ Result<std::shared_ptr<World>> World::among(std::span<const std::int32_t> member
 Result<std::shared_ptr<World>> World::sub(std::string_view function, const std::string& name,
                                           std::span<const std::int32_t> members, int generation,
                                           std::int64_t window_bytes) {
+  release_leftovers();
   const std::lock_guard ours(mutex_);
   std::weak_ptr<World>& known = subs_[{name, {members.begin(), members.end()}, generation}];
   if (auto world = known.lock()) return world;
@@ -113,10 +124,19 @@ Result<std::shared_ptr<World>> World::sub(std::string_view function, const std::
            std::ranges::equal(members_of(one), members);
   });
   const bool make = child == nullptr;
-  if (make) child = MOEYARD_TRY(make_child(name, members, generation));
+  if (make) child = MOEYARD_TRY(make_child(name, members, generation, window_bytes));
   auto world = std::make_shared<World>(Private(), name, window_bytes, Place{spaces_, child->board, make, {}});
   known = world;
   return world;
+}
+
+void World::visit_children(const std::function<void(Child&)>& visit) {
+  if (!board_.has_children.load(std::memory_order_acquire)) return;
+  const std::lock_guard lock(board_.mutex);
+  find_child([&](Child& child) {
+    visit(child);
+    return false;
+  });
 }
 
 void World::visit_subsets(int rank, const std::function<void(World&, int)>& visit) {

@@ -8,6 +8,7 @@
 
 #include "base/errors.h"
 #include "comm/host/shared_copies.h"
+#include "comm/hosts/courier.h"
 
 namespace moeyard::comm {
 namespace {
@@ -15,11 +16,22 @@ namespace {
 class HostTransport final : public Transport {
  public:
   HostTransport(std::shared_ptr<World> world, int rank)
-      : world_(std::move(world)), rank_(rank), copies_(world_->spaces()) {}
+      : world_(std::move(world)), rank_(rank), copies_(world_->spaces()) {
+    if (world_->spans_hosts()) courier_.emplace(*world_, rank_);
+  }
 
   Status meet(const Visit& visit, std::chrono::milliseconds timeout) override {
     const std::uint64_t number = number_;
     const int place = static_cast<int>(number & 1);
+    if (courier_) {
+      courier_->settle();
+      if (world_->in_fault()) {  // what was posted last may still be on its way to other hosts
+        Status broken = world_->fail_meeting(rank_, number, visit.operator_name, visit.round);
+        copies_.settle(1 - place, true);
+        return broken;
+      }
+      met_ = {number, visit.operator_name, timeout};
+    }
     SharedVisit& mine = world_->visit(rank_, number);
     write_error(mine, visit.posting.error);
     if (const Status posted = write(mine, place, visit.posting); !posted.ok() && visit.posting.error.ok())
@@ -40,14 +52,49 @@ class HostTransport final : public Transport {
   Exposed block(int peer, int index) const override {
     const SharedVisit& visit = posted(peer);
     if (index >= visit.block_count) return {};
+    if (is_far(peer)) {
+      const std::int64_t bytes = visit.blocks[index].bytes;
+      return {courier_->stand_in(peer, index, bytes), bytes};
+    }
     return {spaces().at(visit.blocks[index].at), visit.blocks[index].bytes};
   }
+  bool is_far(int peer) const override { return courier_ && !world_->is_here(peer); }
+  int host_of(int peer) const override { return world_->host_of(peer); }
+  Status send(std::span<const Piece> pieces) override {
+    if (!courier_) return {};
+    for (const Piece& piece : pieces)
+      MOEYARD_TRY(check_inside(piece.peer, piece.block, piece.offset, piece.bytes));
+    return courier_->send(met_, pieces);
+  }
+  Status fetch(std::span<const Piece> pieces) override {
+    if (!courier_) return {};
+    for (const Piece& piece : pieces)
+      MOEYARD_TRY(check_inside(piece.peer, piece.block, piece.offset, piece.bytes));
+    return courier_->fetch(met_, pieces);
+  }
+  Status get_all(std::span<const Get> gets) override {
+    if (!courier_) return {};
+    for (const Get& get : gets)
+      MOEYARD_TRY(check_inside(get.piece.peer, get.piece.block, get.piece.offset, get.piece.bytes));
+    return courier_->get(met_, gets);
+  }
   Status put(int peer, int index, std::int64_t offset, std::span<const std::byte> bytes) override {
+    const auto size = static_cast<std::int64_t>(bytes.size());
+    if (is_far(peer)) {
+      MOEYARD_TRY(check_inside(peer, index, offset, size));
+      return courier_->put(met_, {peer, index, offset, size}, bytes.data());
+    }
     std::byte* at = MOEYARD_TRY(locate(peer, index, offset, bytes.size()));
     if (!bytes.empty()) std::memcpy(at, bytes.data(), bytes.size());
     return {};
   }
   Status get(int peer, int index, std::int64_t offset, std::span<std::byte> bytes) override {
+    const auto size = static_cast<std::int64_t>(bytes.size());
+    if (is_far(peer)) {
+      MOEYARD_TRY(check_inside(peer, index, offset, size));
+      const Get one{{peer, index, offset, size}, bytes.data()};
+      return courier_->get(met_, {&one, 1});
+    }
     const std::byte* at = MOEYARD_TRY(locate(peer, index, offset, bytes.size()));
     if (!bytes.empty()) std::memcpy(bytes.data(), at, bytes.size());
     return {};
@@ -77,16 +124,49 @@ class HostTransport final : public Transport {
                   std::chrono::milliseconds timeout) override {
     SharedCopies::Nodes nodes(copies_, items, rank_);
     MOEYARD_TRY(Status(nodes.status()));
-    return world_->transfer(rank_, operator_name, nodes.span(), timeout);
+    if (!courier_) return world_->transfer(rank_, operator_name, nodes.span(), timeout);
+    std::vector<Parcel*> parcels;
+    Status wrong;
+    for (std::size_t i = 0; i < items.size() && wrong.ok(); ++i) {
+      if (items[i].kind != Transfer::Kind::send || world_->is_here(items[i].peer)) continue;
+      if (auto packed = courier_->pack(items[i])) {
+        parcels.push_back(nodes.span()[i].parcel = *packed);
+      } else {
+        wrong = packed.error();
+      }
+    }
+    if (wrong.ok()) wrong = world_->transfer(rank_, operator_name, nodes.span(), timeout);
+    for (Parcel* parcel : parcels) courier_->give_back(parcel);
+    return wrong;
   }
 
   Status fault() const override { return world_->fault(); }
   void post_refusal(int rank, OperatorName operator_name, const std::string& message) override {
     world_->post_refusal(rank, operator_name, message);
+    world_->tell(Note::Kind::refuse, rank);
   }
-  void withdraw_refusal(int rank) override { world_->withdraw_refusal(rank); }
-  void depart() override { world_->depart(rank_); }
-  Result<Exposed> window(int rank) override { return world_->window(rank); }
+  void withdraw_refusal(int rank) override {
+    world_->withdraw_refusal(rank);
+    world_->tell(Note::Kind::withdraw, rank);
+  }
+  void depart() override {
+    world_->depart(rank_);
+    world_->tell(Note::Kind::depart, rank_);
+    world_->await_bridge();
+  }
+  Result<Exposed> window(int rank) override {
+    Exposed window = MOEYARD_TRY(world_->window(rank));
+    if (is_far(rank)) window.data = MOEYARD_TRY(courier_->window(rank, window.bytes));
+    return window;
+  }
+  Status write_window(OperatorName operator_name, std::span<const WindowPiece> pieces,
+                      std::chrono::milliseconds timeout) override {
+    return courier_ ? courier_->write_window(operator_name, pieces, timeout) : Status();
+  }
+  Status read_window(OperatorName operator_name, std::span<const WindowPiece> pieces,
+                     std::chrono::milliseconds timeout) override {
+    return courier_ ? courier_->read_window(operator_name, pieces, timeout) : Status();
+  }
 
  private:
   const Spaces& spaces() const { return world_->spaces(); }
@@ -130,19 +210,26 @@ class HostTransport final : public Transport {
                 "{} {} are more than fit into a posting; please report it", count, what);
   }
 
-  Result<std::byte*> locate(int peer, int index, std::int64_t offset, std::size_t bytes) const {
-    const Exposed at = block(peer, index);
-    if (offset < 0 || offset > at.bytes || static_cast<std::int64_t>(bytes) > at.bytes - offset)
+  Status check_inside(int peer, int index, std::int64_t offset, std::int64_t bytes) const {
+    const SharedVisit& visit = posted(peer);
+    const std::int64_t all = index < visit.block_count ? visit.blocks[index].bytes : 0;
+    if (offset < 0 || bytes < 0 || offset > all || bytes > all - offset)
       return fail(stream_error::kInternal, TextCode::internal,
                   "rank {}: bytes [{}, +{}) lie outside block {} of rank {} ({} bytes); please report it",
-                  rank_, offset, bytes, index, peer, at.bytes);
-    return at.data + offset;
+                  rank_, offset, bytes, index, peer, all);
+    return {};
+  }
+  Result<std::byte*> locate(int peer, int index, std::int64_t offset, std::size_t bytes) const {
+    MOEYARD_TRY(check_inside(peer, index, offset, static_cast<std::int64_t>(bytes)));
+    return block(peer, index).data + offset;
   }
 
   const std::shared_ptr<World> world_;
   const int rank_;
   std::uint64_t number_ = 0;  // of the next meeting
   SharedCopies copies_;
+  mutable std::optional<Courier> courier_;  // where ranks are on several hosts
+  Courier::Met met_{};
   std::map<std::vector<std::int32_t>, std::unique_ptr<Transport>> subsets_;
 };
 

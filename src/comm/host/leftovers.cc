@@ -16,8 +16,11 @@ Leftovers& leftovers() {
 }
 
 bool in_use(const Leftover& leftover) {
+  const std::int32_t bridge = leftover.board->bridge_space.load(std::memory_order_acquire);
+  if (bridge != Ref::kNowhere && leftover.spaces.alive(bridge)) return true;
   for (int rank = 0; rank < leftover.board->size; ++rank) {
     const Seat& seat = leftover.board->seat(rank);
+    if (seat.host != leftover.board->host) continue;
     if (!seat.detached.load(std::memory_order_acquire) &&
         leftover.spaces.alive(seat.space.load(std::memory_order_relaxed)))
       return true;

@@ -10,6 +10,8 @@
 
 namespace moeyard::comm {
 
+struct Parcel;
+
 // One send or receive under way, in memory that both ranks can reach. Lives with the call that posted it, which
 // doesn't return before it is done or withdrawn. A matched pair belongs to the receiver, who copies and then tells
 // the sender.
@@ -45,6 +47,7 @@ struct PairNode {
   Item partners{};  // a copy, as the partner may be gone when this node is looked at
   const Ref here;
   Ref next, partner;
+  Parcel* parcel = nullptr;  // of a send to a rank of another host, as the owner's process has it
   std::atomic<State> state{State::posted};
 };
 

@@ -69,32 +69,47 @@ Status World::meet(int rank, std::uint64_t& number, OperatorName operator_name, 
   return met;
 }
 
+Status World::fail_meeting(int rank, std::uint64_t number, OperatorName operator_name, int round) {
+  board_.seat(rank).passed.store(number, std::memory_order_release);
+  if (round > 0) drain(rank, number);
+  return fault_status(rank, operator_name);
+}
+
 Status World::come(const Wait& wait) {
-  Meeting& meeting = board_.meetings[wait.number & 1];
+  const bool all_here = arrive(wait.rank, wait.number, wait.operator_name, wait.name, wait.round);
+  tell(Note::Kind::come, wait.rank, wait.number);
+  if (all_here) return verdict(wait.number);
+  return await(wait);
+}
+
+// Counts the rank; true if it was the last, who has judged the meeting.
+bool World::arrive(int rank, std::uint64_t number, OperatorName operator_name, int name, int round) {
+  Meeting& meeting = board_.meetings[number & 1];
   std::int32_t first = -1;
-  if (!meeting.first.compare_exchange_strong(first, wait.rank, std::memory_order_acq_rel)) {
+  if (!meeting.first.compare_exchange_strong(first, rank, std::memory_order_acq_rel)) {
     const Seat& seat = board_.seat(first);
-    const int name = seat.meeting_name.load(std::memory_order_relaxed);
-    const int round = seat.meeting_round.load(std::memory_order_relaxed);
-    if (name != wait.name || round != wait.round) {
-      set_fault(
-          wait.name,
-          fmt::format("{}; all ranks must submit the same sequence of collective calls",
-                      describe_mismatch(number_of(wait.rank), describe_call(*wait.operator_name, wait.round),
-                                        number_of(first), describe_call(*name_at(name), round))));
-      return fault_status(wait.rank, wait.operator_name);
+    const int its_name = seat.meeting_name.load(std::memory_order_relaxed);
+    const int its_round = seat.meeting_round.load(std::memory_order_relaxed);
+    if (its_name != name || its_round != round) {
+      set_fault(name, fmt::format(
+                          "{}; all ranks must submit the same sequence of collective calls",
+                          describe_mismatch(number_of(rank), describe_call(*operator_name, round),
+                                            number_of(first), describe_call(*name_at(its_name), its_round))));
+      return false;
     }
   }
   const std::uint32_t before = meeting.arrived.fetch_add(1, std::memory_order_seq_cst);
-  if ((before & kBroken) != 0) return fault_status(wait.rank, wait.operator_name);
+  if ((before & kBroken) != 0) return false;
   if (static_cast<int>(before) + 1 == size()) {
-    complete(wait.number);
-    return verdict(wait.number);
+    complete(number);
+    return true;
   }
   // depart() sets the flag before it looks at the counter, so one of us sees the other.
-  if (board_.any_departed.load(std::memory_order_seq_cst))
-    set_fault(wait.name, fmt::format("{} and will not come", describe_rank(departed_rank())));
-  return await(wait);
+  if (board_.any_departed.load(std::memory_order_seq_cst)) {
+    if (const int gone = departed_rank(number); gone >= 0)
+      set_fault(name, fmt::format("{} and will not come", describe_rank(gone)));
+  }
+  return false;
 }
 
 void World::complete(std::uint64_t number) {
@@ -155,7 +170,10 @@ Status World::await(const Wait& wait) {
     if (faulty) return fault_status(wait.rank, wait.operator_name);
     std::optional<Clock::time_point> until = wait.deadline.at();
     if (wait.round == 0 && board_.refusal_count.load(std::memory_order_acquire) != 0) {
-      if (auto refused = check_refusals(wait, until)) return *std::move(refused);
+      if (auto refused = check_refusals(wait, until)) {
+        tell(Note::Kind::retract, wait.rank, wait.number);
+        return *std::move(refused);
+      }
     }
     if (wait.deadline.expired()) {
       if (auto late = expire(wait)) return *std::move(late);
@@ -200,7 +218,7 @@ std::optional<Status> World::check_refusals(const Wait& wait, std::optional<Cloc
     const auto due = std::max(at, wait.began) + kRefusalGrace;
     if (Clock::now() < due) {
       if (!until || due < *until) until = due;
-    } else if (retract(wait)) {
+    } else if (retract(wait.rank, wait.number)) {
       return fail(stream_error::kWrongData, TextCode::operator_parameter,
                   "{}: group {}, rank {}: rank {} does not come, as its call was refused: {}",
                   *wait.operator_name, name_, number_of(wait.rank), number_of(rank), seat.refusal.view());
@@ -210,15 +228,15 @@ std::optional<Status> World::check_refusals(const Wait& wait, std::optional<Cloc
 }
 
 // Takes this rank's arrival back, as if it had not come; false if the meeting took place or broke meanwhile.
-bool World::retract(const Wait& wait) {
-  Meeting& meeting = board_.meetings[wait.number & 1];
+bool World::retract(int rank, std::uint64_t number) {
+  Meeting& meeting = board_.meetings[number & 1];
   std::uint32_t count = meeting.arrived.load(std::memory_order_relaxed);
   do {
     if ((count & kBroken) != 0 || static_cast<int>(count) == size()) return false;
   } while (!meeting.arrived.compare_exchange_weak(count, count - 1, std::memory_order_acq_rel));
-  std::int32_t first = wait.rank;
+  std::int32_t first = rank;
   meeting.first.compare_exchange_strong(first, -1, std::memory_order_relaxed);
-  board_.seat(wait.rank).arrived.store(wait.number, std::memory_order_release);
+  board_.seat(rank).arrived.store(number, std::memory_order_release);
   return true;
 }
 
@@ -256,6 +274,7 @@ void World::break_current() const {
 void World::drain(int rank, std::uint64_t number) const {
   for (int peer = 0; peer < size(); ++peer) {
     const Seat& seat = board_.seat(peer);
+    if (seat.host != board_.host) continue;
     for (auto look = Clock::now() + kLookEvery; peer != rank &&
                                                 !seat.departed.load(std::memory_order_acquire) &&
                                                 seat.passed.load(std::memory_order_acquire) < number;) {
@@ -265,6 +284,10 @@ void World::drain(int rank, std::uint64_t number) const {
       look = Clock::now() + kLookEvery;
     }
   }
+  // The bridge touches nothing of a communicator that is in fault but what it is just copying.
+  while (spans_hosts() && board_.bridge_copies.load(std::memory_order_seq_cst) != 0 &&
+         !spaces_.at<Outbox>(board_.outbox)->read_by_nobody(spaces_))
+    std::this_thread::sleep_for(std::chrono::microseconds(50));
 }
 
 void World::abandon(int rank, std::uint64_t number, OperatorName operator_name) {

@@ -34,10 +34,34 @@ std::shared_ptr<World> World::of_processes(std::string name, int size, std::int6
                                  Place{std::move(spaces), board, make, {}});
 }
 
+std::shared_ptr<World> World::of_hosts(std::string name, std::int64_t window_bytes, Spaces spaces,
+                                       const HostMap& map) {
+  const int size = static_cast<int>(map.host_of_rank.size());
+  std::byte* const outbox = spaces.allocate_sparse(sizeof(Outbox));
+  auto world = outbox == nullptr ? nullptr : of_processes(std::move(name), size, window_bytes, spaces, {});
+  if (world == nullptr) {
+    if (outbox != nullptr) spaces.release_sparse(outbox, sizeof(Outbox));
+    return nullptr;
+  }
+  new (outbox) Outbox();
+  world->parts_.push_back({outbox, sizeof(Outbox)});
+  Board& board = world->board_;
+  board.host = map.own;
+  board.outbox = spaces.find(outbox, sizeof(Outbox));
+  board.bridge_space.store(spaces.own(), std::memory_order_relaxed);
+  for (int rank = 0; rank < size; ++rank) {
+    Seat& seat = board.seat(rank);
+    seat.host = map.host_of_rank[static_cast<std::size_t>(rank)];
+    if (seat.host != map.own) world->join_from_afar(rank, map.device_of_rank[static_cast<std::size_t>(rank)]);
+  }
+  return world;
+}
+
 World::World(Private, std::string name, std::int64_t window_bytes, Place place)
     : name_(std::move(name)),
       window_bytes_(window_bytes),
       spaces_(std::move(place.spaces)),
+      board_at_(place.board),
       board_(*spaces_.at<Board>(place.board)),
       owns_board_(place.owns_board),
       numbers_(std::move(place.numbers)),
@@ -62,22 +86,29 @@ void World::join(int rank, std::int32_t device) {
   seat.device = device;
   seat.space.store(spaces_.own(), std::memory_order_relaxed);
   seat.joined.store(true, std::memory_order_release);
+  tell(Note::Kind::join, rank);
 }
 
 void World::depart(int rank) {
   board_.seat(rank).departed.store(true, std::memory_order_release);
   board_.any_departed.store(true, std::memory_order_seq_cst);
-  // Whoever comes from now on sees the flag; who is there already is told.
+  // Whoever comes from now on sees the flag; who is there already is told. A rank of another host may have come to the
+  // meeting, as its host held it sooner than this one does.
   const std::uint64_t number = board_.completed.load(std::memory_order_seq_cst);
-  if (board_.meetings[number & 1].arrived.load(std::memory_order_seq_cst) != 0)
+  if (board_.meetings[number & 1].arrived.load(std::memory_order_seq_cst) != 0 && departed_rank(number) >= 0)
     set_fault(board_.seat(rank).last_name.load(), fmt::format("{} and will not come", describe_rank(rank)));
   for (int peer = 0; peer < size(); ++peer) board_.seat(peer).bell.ring();
   visit_subsets(rank, [](World& subset, int at) { subset.depart(at); });
 }
 
-int World::departed_rank() const {
-  for (int rank = 0; rank < size(); ++rank)
-    if (board_.seat(rank).departed.load(std::memory_order_acquire)) return rank;
+// One that has gone without coming to the meeting; -1: none.
+int World::departed_rank(std::uint64_t number) const {
+  for (int rank = 0; rank < size(); ++rank) {
+    const Seat& seat = board_.seat(rank);
+    if (seat.departed.load(std::memory_order_acquire) &&
+        seat.arrived.load(std::memory_order_acquire) <= number)
+      return rank;
+  }
   return -1;
 }
 
@@ -138,9 +169,11 @@ void World::set_fault(int name, std::string_view story) const {
 void World::set_fault_locked(int name, std::string_view story) const {
   board_.fault_name = name;
   board_.fault_story.set(story);
-  board_.in_fault.store(true, std::memory_order_release);
+  board_.in_fault.store(true, std::memory_order_seq_cst);
   board_.bell.ring();
   for (int rank = 0; rank < size(); ++rank) board_.seat(rank).bell.ring();
+  // Not a note: that could wait for the bridge, which may wait for the mutex that is held here.
+  if (spans_hosts()) spaces_.at<Outbox>(board_.outbox)->ring();
 }
 
 Status World::fault_status(int rank, OperatorName operator_name) const {
@@ -190,6 +223,10 @@ bool World::find_lost(int name) const {
       if (name < 0) name = board_.seat(rank).last_name.load(std::memory_order_relaxed);
     }
   }
+  if (count == 0 && spans_hosts() && spaces_.at<Outbox>(board_.outbox)->read_by_nobody(spaces_)) {
+    set_fault(name, "the process that speaks with the other hosts has ended");
+    return true;
+  }
   if (count == 0) return false;
   if (count > kMostNamed) text += fmt::format(" and {} more", count - kMostNamed);
   set_fault(name, fmt::format("{} {}: the process has ended", text, count == 1 ? "is lost" : "are lost"));
@@ -225,6 +262,7 @@ void World::withdraw_refusal(int rank) {
 }
 
 Result<Exposed> World::window(int rank) {
+  if (!is_here(rank)) return Exposed{nullptr, window_bytes_};
   std::atomic<std::byte*>& known = windows_[static_cast<std::size_t>(rank)];
   if (std::byte* at = known.load(std::memory_order_acquire)) return Exposed{at, window_bytes_};
   const std::lock_guard ours(mutex_);

@@ -26,6 +26,7 @@
 
 #include "comm/host/board.h"
 #include "comm/host/leftovers.h"
+#include "comm/host/outbox.h"
 #include "comm/transport.h"
 
 namespace moeyard::comm {
@@ -48,6 +49,13 @@ class World {
   // Ranks of several processes: one of them makes the board and tells the others where it is. Null: no memory.
   static std::shared_ptr<World> of_processes(std::string name, int size, std::int64_t window_bytes,
                                              Spaces spaces, Ref board);
+  // Ranks of several hosts: whoever makes the board says on which host each rank is and on which device there.
+  struct HostMap {
+    int own;
+    std::vector<std::int32_t> host_of_rank, device_of_rank;
+  };
+  static std::shared_ptr<World> of_hosts(std::string name, std::int64_t window_bytes, Spaces spaces,
+                                         const HostMap& map);
   ~World();
   World(const World&) = delete;
   World& operator=(const World&) = delete;
@@ -55,7 +63,7 @@ class World {
   const std::string& name() const { return name_; }
   int size() const { return board_.size; }
   const Spaces& spaces() const { return spaces_; }
-  Ref board() const { return spaces_.find(&board_, Board::bytes(board_.size)); }
+  Ref board() const { return board_at_; }
   // Before a rank of this process uses anything else. The device owns the rank's window.
   void join(int rank, std::int32_t device);
 
@@ -64,6 +72,9 @@ class World {
   // `number` is the rank's meeting to come; it goes up by one when all have met, whatever the verdict.
   Status meet(int rank, std::uint64_t& number, OperatorName operator_name, int round,
               std::chrono::milliseconds timeout);
+  // Instead of meet(), once the communicator is in fault.
+  Status fail_meeting(int rank, std::uint64_t number, OperatorName operator_name, int round);
+  bool in_fault() const { return board_.in_fault.load(std::memory_order_acquire); }
   // When a rank came to a meeting.
   std::int64_t came(int rank, std::uint64_t number) { return visit(rank, number).came; }
   void abandon(int rank, std::uint64_t number, OperatorName operator_name);
@@ -76,6 +87,12 @@ class World {
                                      std::span<const std::int32_t> members, int generation,
                                      std::int64_t window_bytes);
 
+  // Tells the bridge of a parcel.
+  void post(Parcel& parcel) const;
+  // The same for several, and waits until they are done. A failure puts the communicator in fault.
+  Status exchange(int rank, OperatorName operator_name, std::span<Parcel* const> parcels,
+                  std::chrono::milliseconds timeout);
+
   // nodes: in memory that all can reach.
   Status transfer(int rank, OperatorName operator_name, std::span<PairNode> nodes,
                   std::chrono::milliseconds timeout);
@@ -84,7 +101,51 @@ class World {
   void post_refusal(int rank, OperatorName operator_name, const std::string& message);
   void withdraw_refusal(int rank);
   void depart(int rank);
-  Result<Exposed> window(int rank);
+  Result<Exposed> window(int rank);  // data null: of another host
+
+  // ---- Several hosts ----
+
+  bool spans_hosts() const { return !board_.outbox.null(); }
+  bool is_here(int rank) const { return board_.seat(rank).host == board_.host; }
+  int host_of(int rank) const { return board_.seat(rank).host; }
+  // Tells the bridge, if there is one. False: it is gone, and the communicator with it.
+  bool tell(Note::Kind kind, int rank, std::uint64_t number = 0, Ref data = {}) const;
+
+  // Called when a rank's handle is gone: if the bridge is in this process, and none of its ranks has a handle any more,
+  // lets it finish, as the process may end now. Not for long: the others may have a lot to do.
+  void await_bridge() const;
+
+  // For the bridge: what a rank of another host does there.
+  struct Arrival {
+    int rank;
+    std::uint64_t number;
+    std::string operator_name;
+    int round;
+  };
+  bool can_come(std::uint64_t number) const {
+    return board_.completed.load(std::memory_order_acquire) >= number;
+  }
+  // Its visit is filled.
+  void come_from_afar(const Arrival& arrival);
+  void retract_from_afar(int rank, std::uint64_t number);
+  void join_from_afar(int rank, std::int32_t device);
+  void fail_from_afar(std::string_view operator_name, std::string_view story) {
+    set_fault(operator_name.empty() ? -1 : index_of(intern_operator(operator_name)), story);
+  }
+  // Ranks of that host that have not destroyed the communicator.
+  void lose_host(int host, std::string_view why);
+  struct Story {
+    std::string operator_name, text;  // of the fault
+  };
+  std::optional<Story> story() const;
+  void look() const { find_lost(-1); }
+  Board& shared() const { return board_; }
+  std::string operator_at(int index) const { return index < 0 ? std::string() : *name_at(index); }
+  int place_of(const std::string& operator_name) { return index_of(intern_operator(operator_name)); }
+  // Visits the boards of some of the ranks: Ref of the board, and what it is for.
+  void visit_children(const std::function<void(Child&)>& visit);
+  static std::uint64_t channel_of(std::uint64_t parent, std::string_view name,
+                                  std::span<const std::int32_t> members, int generation);
 
  private:
   using Clock = std::chrono::steady_clock;
@@ -103,7 +164,7 @@ class World {
   Status await(const Wait& wait);
   std::optional<Status> expire(const Wait& wait);
   std::optional<Status> check_refusals(const Wait& wait, std::optional<Clock::time_point>& until);
-  bool retract(const Wait& wait);
+  bool retract(int rank, std::uint64_t number);
 
   bool try_break(std::uint64_t number) const;
   void break_current() const;
@@ -111,16 +172,18 @@ class World {
   void set_fault(int name, std::string_view story) const;
   Status fault_status(int rank, OperatorName operator_name) const;
   void drain(int rank, std::uint64_t number) const;
+  bool arrive(int rank, std::uint64_t number, OperatorName operator_name, int name, int round);
   std::string describe_missing(std::uint64_t number) const;
   std::string describe_rank(int rank) const;
-  int departed_rank() const;
+  int departed_rank(std::uint64_t number) const;
 
   int number_of(int rank) const { return numbers_.empty() ? rank : numbers_[static_cast<std::size_t>(rank)]; }
 
   // Under the board's mutex.
   template <class Condition>
   Child* find_child(Condition&& holds);
-  Result<Child*> make_child(std::string_view name, std::span<const std::int32_t> members, int generation);
+  Result<Child*> make_child(std::string_view name, std::span<const std::int32_t> members, int generation,
+                            std::int64_t window_bytes);
   void visit_subsets(int rank, const std::function<void(World&, int)>& visit);
 
   // Looks for ranks whose process has ended without destroying its communicator, unless somebody has just done so.
@@ -141,6 +204,7 @@ class World {
   const std::string name_;
   const std::int64_t window_bytes_;
   const Spaces spaces_;
+  const Ref board_at_;
   Board& board_;
   const bool owns_board_;
   const std::vector<std::int32_t> numbers_;
