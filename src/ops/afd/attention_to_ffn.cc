@@ -40,6 +40,7 @@ class Sending {
     MOEYARD_TRY(wait_for_room());
     write_tokens();
     publish();
+    MOEYARD_TRY(send_far());
     if (own_window != nullptr) skip_inactive(own_window);
     return {};
   }
@@ -126,6 +127,7 @@ class Sending {
         function_, stream_error::kWorkerLate,
         [&] {
           fault = windows_.fault();
+          if (fault.ok()) fault = read_far_flags(free);
           if (!fault.ok()) return true;
           for (; free < args_.ffn_workers(); ++free)
             if (const std::int32_t* flag = descriptor(free); flag != nullptr && is_set(flag)) return false;
@@ -136,6 +138,43 @@ class Sending {
                              args_.ffn_start_rank_id + free, session_, micro_batch_);
         }));
     return fault;
+  }
+
+  bool is_far(std::int64_t worker) const { return windows_.is_far(args_.ffn_start_rank_id + worker); }
+  comm::WindowPiece piece(std::int64_t worker, void* at, std::int64_t bytes) const {
+    auto* const begin = static_cast<std::byte*>(at);
+    return {static_cast<std::int32_t>(args_.ffn_start_rank_id + worker),
+            begin - plan_.window_of_worker.in(workspace_)[worker],
+            {begin, static_cast<std::size_t>(bytes)}};
+  }
+
+  // Of workers on other hosts, from `first` on.
+  Status read_far_flags(std::int64_t first) const {
+    std::vector<comm::WindowPiece> flags;
+    for (std::int64_t worker = first; worker < args_.ffn_workers(); ++worker)
+      if (std::int32_t* flag = descriptor(worker); flag != nullptr && is_far(worker))
+        flags.push_back(piece(worker, flag, sizeof *flag));
+    return flags.empty() ? Status() : windows_.read(function_, flags);
+  }
+
+  // What was written for workers on other hosts goes there, the flags last.
+  Status send_far() const {
+    std::vector<comm::WindowPiece> pieces;
+    const std::int64_t row_bytes =
+        args_.hidden() * (args_.quantises() ? 1 : 2) + (args_.quantises() ? std::int64_t{sizeof(float)} : 0);
+    for (std::int64_t slot = 0; slot < active_ * args_.slots(); ++slot) {
+      const std::int32_t worker = plan_.worker_of_slot.in(workspace_)[slot];
+      if (!is_far(worker)) continue;
+      pieces.push_back(piece(worker, plan_.place_of_slot.in(workspace_)[slot], row_bytes));
+      pieces.push_back(piece(worker, descriptor(worker) + 2 + slot, sizeof(std::int32_t)));
+    }
+    for (std::int64_t worker = 0; worker < args_.ffn_workers(); ++worker) {
+      std::int32_t* const words = descriptor(worker);
+      if (words == nullptr || !is_far(worker)) continue;
+      pieces.push_back(piece(worker, words + 1, sizeof *words));
+      pieces.push_back(piece(worker, words, sizeof *words));
+    }
+    return pieces.empty() ? Status() : windows_.write(function_, pieces);
   }
 
   void write_tokens() const {

@@ -85,7 +85,7 @@ class Returning {
     std::fill_n(plan_.window_of_session.in(workspace_), args_.sessions(), nullptr);
     for (std::int64_t i = 0; i < rows_; ++i) MOEYARD_TRY(find_place(i));
     send();
-    return {};
+    return send_far();
   }
 
  private:
@@ -118,13 +118,10 @@ class Returning {
   Result<std::byte*> window_of(std::int64_t session) const {
     std::byte*& window = plan_.window_of_session.in(workspace_)[session];
     if (window != nullptr) return window;
-    std::int64_t rank = session;
-    if (args_.attn_rank_table.present()) {
-      rank = args_.attn_rank_table.at<std::int32_t>(session);
-      if (!in_range(rank, 0, args_.world_size - 1))
-        return wrong(fmt::format("attnRankTableOptional[{}] is {} but must be in [0, {})", session, rank,
-                                 args_.world_size));
-    }
+    const std::int64_t rank = rank_of(session);
+    if (args_.attn_rank_table.present() && !in_range(rank, 0, args_.world_size - 1))
+      return wrong(fmt::format("attnRankTableOptional[{}] is {} but must be in [0, {})", session, rank,
+                               args_.world_size));
     window = MOEYARD_TRY(windows_.of(function_, rank));
     return window;
   }
@@ -141,6 +138,30 @@ class Returning {
       std::int32_t* const* flags = plan_.flag_of_row.in(workspace_);
       for (std::int64_t i = rows.begin; i < rows.end; ++i) set_flag(flags[i], 1);
     });
+  }
+
+  // Rows for attention workers of other hosts, and then their flags.
+  Status send_far() const {
+    std::vector<comm::WindowPiece> rows, flags;
+    for (std::int64_t i = 0; i < rows_; ++i) {
+      const std::int64_t session = args_.session_ids.at<std::int32_t>(i);
+      const std::int64_t rank = rank_of(session);
+      if (!windows_.is_far(rank)) continue;
+      std::byte* const base = plan_.window_of_session.in(workspace_)[session];
+      const auto piece = [&](std::byte* at, std::size_t bytes) {
+        return comm::WindowPiece{static_cast<std::int32_t>(rank), at - base, {at, bytes}};
+      };
+      rows.push_back(
+          piece(plan_.place_of_row.in(workspace_)[i], static_cast<std::size_t>(args_.hidden()) * 2));
+      flags.push_back(
+          piece(reinterpret_cast<std::byte*>(plan_.flag_of_row.in(workspace_)[i]), sizeof(std::int32_t)));
+    }
+    if (rows.empty()) return {};
+    rows.insert(rows.end(), flags.begin(), flags.end());
+    return windows_.write(function_, rows);
+  }
+  std::int64_t rank_of(std::int64_t session) const {
+    return args_.attn_rank_table.present() ? args_.attn_rank_table.at<std::int32_t>(session) : session;
   }
 
   const char* const function_;

@@ -34,11 +34,12 @@ Status check_window(const char* function, const comm::Limits& limits, std::uint6
   const auto window_mb = static_cast<std::uint64_t>(limits.buffer_mb);
   const std::uint64_t needed_mb = std::max(counted_bytes / kMiB + 1, (layout_bytes + kMiB - 1) / kMiB);
   if (layout_bytes <= window_mb * kMiB && needed_mb <= window_mb) return {};
-  return fail(ACLNN_ERR_INNER_TILING_ERROR, TextCode::operator_parameter,
-              "{}: HCCL_BUFFSIZE is {} MiB but must be at least {} MiB for the windows of these shapes; set it "
-              "before the "
-              "communicator is made",
-              function, window_mb, needed_mb);
+  return fail(
+      ACLNN_ERR_INNER_TILING_ERROR, TextCode::operator_parameter,
+      "{}: HCCL_BUFFSIZE is {} MiB but must be at least {} MiB for the windows of these shapes; set it "
+      "before the "
+      "communicator is made",
+      function, window_mb, needed_mb);
 }
 
 Windows::Windows(std::shared_ptr<comm::Group> group, const runtime::Stream& stream)

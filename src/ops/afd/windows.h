@@ -29,6 +29,15 @@ class Windows {
   const Patience& patience() const { return patience_; }
   Status fault() const { return work_.group().fault(); }
   Result<std::byte*> of(const char* function, std::int64_t rank) const;
+  // What of() gives of a worker on another host is a stand-in: what has been written there goes to the worker with
+  // write(), in order, and what is to be read comes from it with read().
+  bool is_far(std::int64_t rank) const { return work_.group().is_far(static_cast<int>(rank)); }
+  Status write(const char* function, std::span<const comm::WindowPiece> pieces) const {
+    return work_.group().write_window(function, pieces);
+  }
+  Status read(const char* function, std::span<const comm::WindowPiece> pieces) const {
+    return work_.group().read_window(function, pieces);
+  }
 
  private:
   Windows(std::shared_ptr<comm::Group> group, const runtime::Stream& stream);

@@ -10,6 +10,7 @@
 #include "base/numbers.h"
 #include "base/parallel.h"
 #include "ops/dispatch/ep_group.h"
+#include "ops/dispatch/far_pieces.h"
 #include "ops/dispatch/split_combine.h"
 
 namespace moeyard::ops {
@@ -72,10 +73,12 @@ class CombineCall {
     MOEYARD_TRY(find_peers(offers));
     wrong = check_expected(offers);
     if (wrong.ok() && plan_.triples) wrong = return_rows();
+    if (wrong.ok() && plan_.triples) wrong = send_far_entries(offers);
     // From here on every rank's table is complete.
-    static_cast<void>(MOEYARD_TRY(exchange_.round({.blocks = blocks_, .error = std::move(wrong)})));
+    const comm::Round tables = MOEYARD_TRY(exchange_.round({.blocks = blocks_, .error = std::move(wrong)}));
     exchange_.count_waits({});  // from here on nothing more is expected of the peers
     Status missing = find_terms();
+    if (missing.ok()) missing = fetch_far_rows(tables);
     if (missing.ok()) add_up();
     MOEYARD_TRY(exchange_.finish({.error = std::move(missing)}));
     plan_.x_out.scatter(args_.x_out, args_.bs(), workspace_);
@@ -264,6 +267,36 @@ class CombineCall {
         "for the row; pass the assistInfoForCombineOut of the dispatch that expandX comes from{}",
         split ? "commCmdInfo" : "assistInfoForCombine", row, triple(row, 0), triple(row, 1), triple(row, 2),
         split ? "dispatch had" : "epSendCounts names", split ? " to Setup" : "");
+  }
+
+  // The entries of tables on other hosts go there.
+  Status send_far_entries(const comm::Round& offers) const {
+    FarPieces pieces;
+    constexpr std::int64_t kEntryBytes = sizeof(std::int64_t);
+    for (std::int64_t i = 0; i < local_experts_ * ranks(); ++i) {
+      const int source = static_cast<int>(i % ranks());
+      if (!offers.is_far(source)) continue;
+      for (std::int64_t row = sum_before(i); row < sum(i); ++row)
+        pieces.add(source, kTable, (triple(row, 1) * slots_.per_token() + triple(row, 2)) * kEntryBytes,
+                   kEntryBytes);
+    }
+    return pieces.all().empty() ? Status() : offers.send(pieces.all());
+  }
+
+  // The rows that other hosts hold of mine.
+  Status fetch_far_rows(const comm::Round& tables) const {
+    FarPieces pieces;
+    const std::int64_t width = members_.layout.width();
+    const std::int64_t row_bytes = bytes_of(args_.expand_x.dtype, args_.hidden());
+    const std::int32_t* sent = plan_.sent_counts.in(workspace_);
+    const std::int32_t* first_row = plan_.first_row.in(workspace_);
+    for (std::int64_t d = 0; d < ranks() * width; ++d) {
+      const int peer = static_cast<int>(d / width);
+      if (sent[d] == 0 || !tables.is_far(peer)) continue;
+      const std::int64_t stride = plan_.peers.in(workspace_)[peer].row_stride;
+      pieces.add(peer, kRows, first_row[d] * stride, sent[d], stride, row_bytes);
+    }
+    return pieces.all().empty() ? Status() : tables.fetch(pieces.all());
   }
 
   std::int64_t triple(std::int64_t row, std::int64_t i) const {

@@ -7,6 +7,7 @@
 #include "base/errors.h"
 #include "base/parallel.h"
 #include "ops/dispatch/ep_group.h"
+#include "ops/dispatch/far_pieces.h"
 #include "ops/dispatch/split_dispatch.h"
 
 namespace moeyard::ops {
@@ -54,8 +55,9 @@ class DispatchCall {
     const comm::Round offers = MOEYARD_TRY(swap_offers(std::move(wrong)));
     MOEYARD_TRY(find_peers(offers));
     push();
+    const Status sent = send_far(offers);
     describe();
-    return exchange_.finish();
+    return exchange_.finish({.error = sent});
   }
 
   Rows rows_received() const { return plan_.expand_x.rows(args_.expand_x, workspace_); }
@@ -156,6 +158,66 @@ class DispatchCall {
                                     tokens, streaming, workspace_);
                    write_labels(tokens);
                  });
+  }
+
+  // What push() has written for ranks of other hosts goes there.
+  Status send_far(const comm::Round& offers) const {
+    FarPieces pieces;
+    const std::int64_t width = members_.layout.width();
+    const std::int32_t* sent = plan_.send_counts.in(workspace_);
+    const std::int32_t* first_row = plan_.first_row.in(workspace_);
+    // The rows of a token are all the same unless each expert has scales of its own: with the hierarchy algorithm they
+    // cross once to each host.
+    const bool once = plan_.algorithm == CommAlg::hierarchy && args_.scales.rank != 2;
+    for (std::int64_t rank = 0; rank < members_.layout.ranks(); ++rank) {
+      const int peer = static_cast<int>(rank);
+      if (!offers.is_far(peer)) continue;
+      for (std::int64_t d = rank * width; d < (rank + 1) * width; ++d)
+        if (sent[d] > 0) list_labels(pieces, peer, first_row[d], sent[d], !once);
+    }
+    if (once) list_rows_once(pieces, offers);
+    return pieces.all().empty() ? Status() : offers.send(pieces.all());
+  }
+
+  void list_labels(FarPieces& pieces, int peer, std::int64_t first, std::int64_t count,
+                   bool with_rows) const {
+    const DispatchPeer& to = plan_.peers.in(workspace_)[peer];
+    const DispatchOffer& at = to.strides;
+    if (with_rows) pieces.add(peer, kRows, first * at.row_stride, count, at.row_stride, row_bytes_);
+    if (to.assist != nullptr)
+      pieces.add(peer, kAssist, 3 * first * at.assist_stride, 3 * count, at.assist_stride,
+                 sizeof(std::int32_t));
+    if (to.weights != nullptr && args_.expert_scales.present())
+      pieces.add(peer, kWeights, first * at.weight_stride, count, at.weight_stride, sizeof(float));
+    if (to.scales == nullptr) return;
+    const std::int64_t scales = plan_.rows.scales_per_row(), bytes = plan_.rows.scale_bytes();
+    if (at.scale_step == bytes && at.scale_pair == 2 * bytes)
+      return pieces.add(peer, kScales, first * at.scale_stride, count, at.scale_stride, scales * bytes);
+    for (std::int64_t row = first; row < first + count; ++row)
+      for (std::int64_t i = 0; i < scales; ++i)
+        pieces.add(peer, kScales, row * at.scale_stride + i / 2 * at.scale_pair + i % 2 * at.scale_step,
+                   bytes);
+  }
+
+  void list_rows_once(FarPieces& pieces, const comm::Round& offers) const {
+    const std::int64_t width = members_.layout.width();
+    const Target* targets = plan_.targets.in(workspace_);
+    const std::int32_t* first_row = plan_.first_row.in(workspace_);
+    std::vector<std::pair<int, std::int64_t>> sent;  // of the token: a host, and the piece that goes there
+    for (std::int64_t t = 0; t < args_.bs(); ++t) {
+      sent.clear();
+      for (std::int64_t s = t * slots_.per_token(); s < (t + 1) * slots_.per_token(); ++s) {
+        if (targets[s].destination < 0) continue;
+        const int peer = static_cast<int>(targets[s].destination / width);
+        if (!offers.is_far(peer)) continue;
+        const auto before =
+            std::ranges::find(sent, offers.host_of(peer), &std::pair<int, std::int64_t>::first);
+        const std::int64_t piece = pieces.add_copy(
+            peer, kRows, row_of(targets[s], first_row) * plan_.peers.in(workspace_)[peer].strides.row_stride,
+            row_bytes_, before == sent.end() ? -1 : before->second);
+        if (before == sent.end()) sent.emplace_back(offers.host_of(peer), piece);
+      }
+    }
   }
 
   void find_places(Range tokens) const {

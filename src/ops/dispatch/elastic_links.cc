@@ -4,8 +4,10 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <array>
 #include <atomic>
 #include <cstring>
+#include <vector>
 
 #include "base/errors.h"
 #include "comm/registry.h"
@@ -194,7 +196,18 @@ const Contract ReceivableTest::kContract{{
     .rules = kTestRules,
 }};
 
+namespace {
+comm::WindowPiece piece_of(const comm::Exposed& window, std::int64_t rank, std::int32_t* words,
+                           std::int64_t count) {
+  auto* const begin = reinterpret_cast<std::byte*>(words);
+  return {static_cast<std::int32_t>(rank),
+          begin - window.data,
+          {begin, static_cast<std::size_t>(count) * sizeof(std::int32_t)}};
+}
+}  // namespace
+
 Status ReceivableTest::run(const executor::Run& run, const Args& args, const Plan& /*plan*/, Session& group) {
+  std::vector<comm::WindowPiece> far;  // on other hosts
   for (std::int64_t i = 0; i < args.rank_num; ++i) {
     const std::int64_t rank = args.dst_rank.at<std::int32_t>(i);
     if (!in_range(rank, 0, args.world_size - 1))
@@ -203,12 +216,14 @@ Status ReceivableTest::run(const executor::Run& run, const Args& args, const Pla
                         args.world_size);
   }
   for (std::int64_t i = 0; i < args.rank_num; ++i) {
-    const auto window = group->window(args.dst_rank.at<std::int32_t>(i));
+    const std::int32_t rank = args.dst_rank.at<std::int32_t>(i);
+    const auto window = group->window(rank);
     std::int32_t* words = window ? words_of(*window, args.world_size) : nullptr;
     if (words == nullptr) continue;  // not reached, which is what its absence will say
     std::atomic_ref<std::int32_t>(words[group->rank()]).store(group->rank() + 1, std::memory_order_release);
+    if (group->is_far(rank)) far.push_back(piece_of(*window, rank, words + group->rank(), 1));
   }
-  return {};
+  return far.empty() ? Status() : group->write_window(run.function, far);
 }
 
 // --- ElasticReceivableInfoCollect --------------------------------------------------------------------------------------
@@ -235,8 +250,7 @@ const Contract ReceivableInfo::kContract{{
     .rules = kInfoRules,
 }};
 
-Status ReceivableInfo::run(const executor::Run& /*run*/, const Args& args, const Plan& /*plan*/,
-                           Session& group) {
+Status ReceivableInfo::run(const executor::Run& run, const Args& args, const Plan& /*plan*/, Session& group) {
   const auto load = [](std::int32_t& word) {
     return std::atomic_ref<std::int32_t>(word).load(std::memory_order_acquire);
   };
@@ -247,6 +261,9 @@ Status ReceivableInfo::run(const executor::Run& /*run*/, const Args& args, const
     if (mine != nullptr && load(mine[i]) != 0) {
       const auto peer = group->window(static_cast<int>(i));
       theirs = peer ? words_of(*peer, args.world_size) : nullptr;
+      if (theirs != nullptr && group->is_far(static_cast<int>(i)))
+        MOEYARD_TRY(
+            group->read_window(run.function, std::array{piece_of(*peer, i, theirs, args.world_size)}));
     }
     for (std::int64_t j = 0; j < args.world_size; ++j)
       args.y.at<std::int32_t>(i, j) = theirs == nullptr ? 0 : load(theirs[j]);

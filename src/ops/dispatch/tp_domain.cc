@@ -46,6 +46,15 @@ Status check_partner_reach(const char* function, const comm::Round& round, int p
   return {};
 }
 
+// All that the partner shows, if it is on another host.
+Status fetch_far(const comm::Round& round, int partner) {
+  if (!round.is_far(partner)) return {};
+  std::array<comm::Piece, 2> pieces;
+  for (const int block : {0, 1})
+    pieces[static_cast<std::size_t>(block)] = {partner, block, 0, round.bytes(partner, block)};
+  return round.fetch(pieces);
+}
+
 }  // namespace
 
 Result<EpSession> open_in_groups(const char* function, const char* operator_name, const EpAttributes& a,
@@ -116,6 +125,7 @@ Status TpGather::fetch(const Rows& rows, Status wrong) {
   MOEYARD_TRY(check_partner_reach(function_, *met, partner));
   std::int64_t their_stride;
   std::memcpy(&their_stride, met->message(partner).data(), sizeof their_stride);
+  MOEYARD_TRY(fetch_far(*met, partner));
   copy_rows(rows, met->address(partner, 0), their_stride);
   copy_scales(mine(), theirs(), met->address(partner, 1));
   describe();
@@ -231,6 +241,7 @@ Status TpSum::add(const Rows& rows, std::int64_t mine, Status wrong) {
   std::memcpy(&their_hello, met->message(partner).data(), sizeof their_hello);
   wrong = check_partner(mine, their_hello);
   if (wrong.ok()) wrong = check_partner_reach(function_, *met, partner);
+  if (wrong.ok()) wrong = fetch_far(*met, partner);
   if (wrong.ok()) add_up(rows, mine, met->address(partner, 0), their_hello.stride);
   const Status done = exchange_.finish({.error = wrong});
   return wrong.ok() ? done : wrong;
