@@ -42,7 +42,7 @@ TEST_F(Machine, ThisOneIsDescribed) {
     EXPECT_NE(found["value"], "");
   }
   EXPECT_THAT(subjects, testing::IsSupersetOf({"SIMD", "cores", "NUMA nodes", "memory", "huge pages",
-                                               "shared memory", "threads"}));
+                                               "shared memory", "between hosts", "threads"}));
 }
 
 TEST_F(Machine, WhatHasToChangeIsSaid) {
@@ -60,6 +60,14 @@ TEST_F(Machine, WhatProcessesCannotShareIsSaid) {
   const Outcome outcome = moeyard::test::run_program("/bin/sh", {"-c", command});
   EXPECT_THAT(outcome.text,
               AllOf(HasSubstr("shared memory at most "), HasSubstr("1 GiB each at least: ulimit -f")));
+}
+
+TEST_F(Machine, WhatCarriesDataBetweenHostsIsSaid) {
+  write("sys/class/infiniband/mlx5_1/x", "");
+  write("sys/class/infiniband/mlx5_0/x", "");
+  const std::string text = doctor().text;
+  EXPECT_THAT(text,
+              testing::AnyOf(HasSubstr("TCP, RDMA by mlx5_0, RDMA by mlx5_1"), HasSubstr("install libucx0")));
 }
 
 TEST_F(Machine, WhatCostsSpeedIsSaid) {

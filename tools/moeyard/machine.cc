@@ -1,6 +1,7 @@
 // Moeyard. SPDX-License-Identifier: Apache-2.0
 #include "moeyard/machine.h"
 
+#include <dlfcn.h>
 #include <fmt/format.h>
 #include <sched.h>
 #include <sys/mman.h>
@@ -252,6 +253,27 @@ Finding threads(const Machine& machine) {
   return found;
 }
 
+// What UCX, which carries data between hosts, finds here.
+Finding between_hosts(const Machine& machine) {
+  Finding found{"between hosts", ""};
+  void* const ucx = ::dlopen("libucp.so.0", RTLD_LAZY | RTLD_LOCAL);
+  if (ucx == nullptr) {
+    found.value = "no UCX";
+    found.level = Level::note;
+    found.advice = "ranks of several hosts speak over UCX: install libucx0";
+    return found;
+  }
+  const auto version = reinterpret_cast<const char* (*)()>(::dlsym(ucx, "ucp_get_version_string"));
+  found.value = fmt::format("UCX {}, TCP", version == nullptr ? "of an unknown version" : version());
+  std::vector<std::string> adapters;
+  std::error_code error;
+  for (const auto& entry : fs::directory_iterator(machine.root() / "sys/class/infiniband", error))
+    adapters.push_back(entry.path().filename().string());
+  std::ranges::sort(adapters);
+  for (const std::string& adapter : adapters) found.value += fmt::format(", RDMA by {}", adapter);
+  return found;
+}
+
 Finding open_files() {
   rlimit limit{};
   if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return {"open files", "unknown"};
@@ -278,9 +300,13 @@ Finding mappings(const Machine& machine) {
 
 std::vector<Finding> examine_machine(const fs::path& root) {
   const Machine machine(root);
-  return {processor(machine), simd(),           cores(machine),      load(machine),
-          numa(machine),      memory(machine),  overcommit(machine), huge_pages(machine),
-          shared_memory(),    threads(machine), open_files(),        mappings(machine)};
+  return {processor(machine),  simd(),
+          cores(machine),      load(machine),
+          numa(machine),       memory(machine),
+          overcommit(machine), huge_pages(machine),
+          shared_memory(),     between_hosts(machine),
+          threads(machine),    open_files(),
+          mappings(machine)};
 }
 
 }  // namespace moeyard::tool

@@ -3,6 +3,8 @@
 // What the ranks of a communicator share on one host: plain data without addresses, in memory that all of them can
 // reach. Where ranks are threads it is an ordinary block.
 #pragma once
+#include <unistd.h>
+
 #include <algorithm>
 #include <array>
 #include <atomic>
@@ -119,16 +121,22 @@ struct Child {
 };
 
 struct Board {
-  Board(int ranks, bool several) : size(ranks), bell(several), mutex(several) {
+  Board(int ranks, bool several) : size(ranks), serial(next_serial()), bell(several), mutex(several) {
     for (int rank = 0; rank < ranks; ++rank) new (seats() + rank) Seat(several);
   }
   static std::int64_t bytes(int ranks) {
     return static_cast<std::int64_t>(sizeof(Board)) + ranks * static_cast<std::int64_t>(sizeof(Seat));
   }
+  // No two boards have the same.
+  static std::uint64_t next_serial() {
+    static std::atomic<std::uint32_t> count{0};
+    return static_cast<std::uint64_t>(getpid()) << 32 | ++count;
+  }
   Seat* seats() { return reinterpret_cast<Seat*>(this + 1); }
   Seat& seat(int rank) { return seats()[rank]; }
 
   const std::int32_t size;
+  const std::uint64_t serial;
   std::int32_t host = 0;                                  // this one
   Ref outbox;                                             // null: all ranks are on this host
   std::uint64_t channel = 0;                              // what hosts call this board

@@ -16,6 +16,7 @@ Leftovers& leftovers() {
 }
 
 bool in_use(const Leftover& leftover) {
+  if (leftover.board->serial != leftover.serial) return false;
   const std::int32_t bridge = leftover.board->bridge_space.load(std::memory_order_acquire);
   if (bridge != Ref::kNowhere && leftover.spaces.alive(bridge)) return true;
   for (int rank = 0; rank < leftover.board->size; ++rank) {

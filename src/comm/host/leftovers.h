@@ -15,6 +15,7 @@ struct Leftover {
   };
   Spaces spaces;
   Board* board;
+  std::uint64_t serial;     // of the board; when there is another one in its place, all have done with it
   std::vector<Part> parts;  // from Spaces::allocate_sparse
 };
 void leave_behind(Leftover leftover);

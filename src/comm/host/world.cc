@@ -78,7 +78,7 @@ World::~World() {
       seat.detached.store(true, std::memory_order_release);
   }
   if (owns_board_) parts_.push_back({reinterpret_cast<std::byte*>(&board_), Board::bytes(board_.size)});
-  leave_behind({spaces_, &board_, std::move(parts_)});
+  leave_behind({spaces_, &board_, board_.serial, std::move(parts_)});
 }
 
 void World::join(int rank, std::int32_t device) {
